@@ -1,5 +1,5 @@
-//! Generates the message types of the worker protocol from `proto/functions.proto`, without a system protoc, and the
-//! list of files of our own workers.
+//! Generates the message types of the worker protocol from `proto/functions.proto`, and the list of files of
+//! the bundled workers. It does not need an installed protoc.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 const PACKAGE: &str = ".AzureFunctionsRpcMessages";
 
-/// Messages whose JSON is the plain mapping. `StreamingMessage`, `TypedData`, the byte collections and `Period` have
-/// hand-written ones in `src/worker/message.rs` and `src/worker/typed_data.rs`.
+/// Messages whose JSON form is derived. The JSON of `StreamingMessage`, `TypedData`,
+/// `CollectionBytes`, `CollectionSInt64` and `Period` is written by hand in
+/// `src/worker/wire/message.rs` and `src/worker/wire/typed_data.rs`.
 const PLAIN_JSON: &[&str] = &[
     "StartStream",
     "WorkerInitRequest",
@@ -38,7 +39,8 @@ const PLAIN_JSON: &[&str] = &[
     "RpcLog",
 ];
 
-/// Members that stay out of the JSON when they are not set: a worker should not have to tell null from absent.
+/// Members that are omitted from the JSON when they are not set, so that a worker does not have to
+/// distinguish null from absent.
 const OPTIONAL: &[&str] = &[
     "WorkerInitResponse.result",
     "WorkerInitResponse.worker_metadata",
@@ -56,7 +58,7 @@ const OPTIONAL: &[&str] = &[
     "RpcLog.exception",
 ];
 
-/// Lists of a worker whose elements take much more memory than bytes of a message: their lengths are limited.
+/// Lists whose elements need much more memory than bytes on the wire. Their lengths are limited.
 const LIMITED: &[&str] = &[
     "FunctionMetadataResponse.function_metadata_results",
     "FunctionLoadRequestCollection.function_load_requests",
@@ -97,7 +99,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Two lists of names and contents, so that a new file of a worker needs no line anywhere else.
+/// Returns Rust source with two lists of file names and contents. A new file of a worker needs
+/// no other change.
 fn own_workers(workers: &Path) -> Result<String, Box<dyn Error>> {
     let mut list = String::new();
     for (constant, folder, endings) in

@@ -1,4 +1,4 @@
-//! One file per command. A command takes plain values, so a test can run it without a shell.
+//! The commands, one file each. A command takes plain values, so a test can run it without a shell.
 
 pub(crate) mod demo;
 pub(crate) mod exec;
@@ -12,13 +12,13 @@ use std::net::IpAddr;
 
 use anyhow::bail;
 
-/// Tells whoever started us. Nobody may be there any more, and that is no reason to stop.
+/// Prints a line to stderr. A closed stderr is ignored: it is no reason to stop.
 fn print_stderr(line: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Checks the flags that say who is served: without authentication only this machine, by its address and by the
-/// names of `--allow-host`, unless `--without-auth` is given.
+/// Checks the access flags. Without authentication, only loopback addresses and loopback names of
+/// `--allow-host` are accepted, unless `--without-auth` is given.
 fn check_access_flags(
     host: &str,
     without_auth: bool,
@@ -28,18 +28,18 @@ fn check_access_flags(
     if !is_loopback(host) && !without_auth {
         bail!(
             "--host {host}: other machines can reach it, and without authentication every caller may call everything\n  \
-             fix: leave out --host, or add --without-auth if that is intended"
+             fix: remove --host, or add --without-auth if that is intended"
         );
     }
     if let Some(host) = allow_host.iter().find(|host| host.contains(['/', ' '])) {
         bail!(
-            "--allow-host {host}: not a host name\n  fix: leave out the scheme and the path, as in example.com"
+            "--allow-host {host}: not a host name\n  fix: write the name without scheme and path, as in example.com"
         );
     }
     if let Some(host) = first_public_name(allow_host).filter(|_| !without_auth) {
         bail!(
             "--allow-host {host}: other machines use that name, and without authentication every caller may call \
-             everything\n  fix: leave out --allow-host, or add --without-auth if that is intended"
+             everything\n  fix: remove --allow-host, or add --without-auth if that is intended"
         );
     }
     let is_origin = |origin: &str| {
@@ -54,12 +54,13 @@ fn check_access_flags(
     Ok(())
 }
 
-/// Whether an address is one of this machine that no other reaches.
+/// Returns whether the address is a loopback address.
 fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
-/// The first of these names, ports aside, that is not one of the loopback. `*` is none.
+/// Returns the first of these names that is not a loopback name. A port is ignored. `*` is not a
+/// loopback name.
 fn first_public_name(names: &[String]) -> Option<&str> {
     let is_own = |name: &str| {
         let port = name.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
@@ -69,7 +70,7 @@ fn first_public_name(names: &[String]) -> Option<&str> {
     names.iter().map(String::as_str).find(|name| !is_own(name))
 }
 
-/// Until somebody has had enough: Ctrl-C, or the signal that ends programs.
+/// Waits for Ctrl-C or the termination signal.
 async fn until_interrupted() {
     #[cfg(unix)]
     {

@@ -1,4 +1,4 @@
-//! The whole surface of the program, with its help. Parsing decides nothing.
+//! All commands and flags of the program, with their help texts. Parsing has no side effects.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub(crate) struct CliFlags {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
-    /// Serve a small built-in server: tools, a resource, a prompt, every revision of MCP
+    /// Serve a small built-in server with tools, a resource and a prompt, in every revision of MCP
     Demo(DemoFlags),
     /// Run an Azure Functions app as an MCP server: Python, Node, Java or a custom handler
     Run(RunFlags),
@@ -30,177 +30,184 @@ pub(crate) enum CliCommand {
     Openapi(Box<OpenapiFlags>),
     /// Serve Azure AI Search, or the embedded search service with a sample, as an MCP server
     Search(SearchFlags),
-    /// Become another program that ends when this one's parent does
+    /// Replace this process with another program that ends when the parent process ends
     #[command(hide = true)]
     Exec(ExecFlags),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RunFlags {
-    /// The app's folder, where its host.json is
+    /// Folder of the app, which contains its host.json
     #[arg(default_value = ".")]
     pub(crate) app: PathBuf,
     /// Serve stdin and stdout instead of HTTP
     #[arg(long, conflicts_with_all = ["host", "port", "require_key", "without_auth", "allow_host", "allow_origin"])]
     pub(crate) stdio: bool,
-    /// The address to serve on; one that other machines reach asks for a key
+    /// Address to listen on. An address that other machines can reach requires a key
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) host: String,
-    /// The port to serve on; 0 takes any free one [default: local.settings.json's, or 7071]
+    /// Port to listen on; 0 chooses a free port [default: the port in local.settings.json, or 7071]
     #[arg(long, short)]
     pub(crate) port: Option<u16>,
-    /// Ask for a key on this machine's own addresses too
+    /// Require a key on loopback addresses too
     #[arg(long, conflicts_with = "without_auth")]
     pub(crate) require_key: bool,
     /// Serve other machines (--host, --allow-host) without authentication: every caller may call everything
     #[arg(long)]
     pub(crate) without_auth: bool,
-    /// A host name that is served besides the loopback's (repeat for more; `*` for all); asks for a key
+    /// Additional host name to serve besides the loopback names; `*` allows all (repeatable). Requires
+    /// a key
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_host: Vec<String>,
-    /// An origin whose pages may call, such as https://example.com (repeat for more)
+    /// Origin whose web pages may call the server, such as https://example.com (repeatable)
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<String>,
-    /// Believe the headers by which App Service or Container Apps in front names the user (X-MS-CLIENT-PRINCIPAL…)
+    /// Trust the headers in which App Service or Container Apps pass
+    /// the authenticated user (X-MS-CLIENT-PRINCIPAL…)
     #[arg(long, conflicts_with = "stdio")]
     pub(crate) platform_identity: bool,
-    /// A folder of language workers to use instead of the built-in ones, such as Core Tools' `workers`
+    /// Folder of language workers to use instead of the built-in workers, such as Core Tools' `workers`
     #[arg(long, value_name = "DIR")]
     pub(crate) workers: Option<PathBuf>,
-    /// How many processes run functions [default: FUNCTIONS_WORKER_PROCESS_COUNT, or 1]
+    /// Number of worker processes [default: FUNCTIONS_WORKER_PROCESS_COUNT, or 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10))]
     pub(crate) processes: Option<u16>,
     /// Install nothing: no virtual environment, no packages, no build
     #[arg(long)]
     pub(crate) no_install: bool,
-    /// Do not start the app again when its files change
+    /// Do not restart the app when its files change
     #[arg(long)]
     pub(crate) no_watch: bool,
-    /// Tell clients what a function says when it fails
+    /// Send the error messages of failed functions to clients
     #[arg(long)]
     pub(crate) detailed_errors: bool,
-    /// Say what runs as one line of JSON on stdout, instead of the start screen
+    /// Print the server's details as one line of JSON on stdout instead of the start screen
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SearchServiceFlags {
-    /// The folder that keeps indexes, documents, keys and certificates
+    /// Folder for indexes, documents, keys and certificates
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
-    /// The address to serve on
+    /// Address to listen on
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) host: String,
-    /// The port to serve on; 0 takes any free one
+    /// Port to listen on; 0 chooses a free port
     #[arg(long, short, default_value_t = 8181)]
     pub(crate) port: u16,
-    /// Serve HTTPS too, with a certificate of our own making, for clients that refuse plain HTTP
+    /// Serve HTTPS too, with a self-issued certificate, for clients that reject plain HTTP
     #[arg(long)]
     pub(crate) tls: bool,
-    /// The port of HTTPS [default: the one after --port, or any]
+    /// HTTPS port [default: the port after --port, or a free port]
     #[arg(long, value_name = "PORT", requires = "tls")]
     pub(crate) tls_port: Option<u16>,
-    /// A name for the certificate besides localhost (repeat for more)
+    /// Additional name in the certificate besides localhost (repeatable)
     #[arg(long, value_name = "NAME", requires = "tls")]
     pub(crate) tls_name: Vec<String>,
-    /// Ask nobody for a key; on this machine's own addresses only
+    /// Serve without keys; allowed on loopback addresses only
     #[arg(long)]
     pub(crate) without_keys: bool,
-    /// A folder that data sources may name besides DIR/blobs (repeat for more)
+    /// Folder that data sources may use besides DIR/blobs (repeatable)
     #[arg(long, value_name = "DIR")]
     pub(crate) indexer_folder: Vec<PathBuf>,
-    /// Say what runs as one line of JSON on stdout, instead of the start screen
+    /// Print the server's details as one line of JSON on stdout instead of the start screen
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct OpenapiFlags {
-    /// The document: files, or folders of files (Swagger 2.0, OpenAPI 3.0 or 3.1, JSON or YAML)
+    /// OpenAPI document: files, or folders of files (Swagger 2.0, OpenAPI 3.0 or 3.1, JSON or YAML)
     #[arg(value_name = "SPEC", required = true)]
     pub(crate) specs: Vec<PathBuf>,
-    /// Where the service is [default: the document's own server]
+    /// Base URL of the upstream service [default: the server in the document]
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// A folder that references of the document may lead to, besides its own (repeat for more)
+    /// Folder that references of the document may point into, besides its own folder (repeatable)
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Vec<PathBuf>,
-    /// Serve operations that fit: `*` globs over ids, paths and `METHOD /path` (repeat for more)
+    /// Serve only operations that match: `*` globs over ids, paths and `METHOD /path` (repeatable)
     #[arg(long, value_name = "GLOB")]
     pub(crate) include: Vec<String>,
-    /// Never serve operations that fit, in no way (repeat for more)
+    /// Exclude operations that match; takes precedence over --include and --tag (repeatable)
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
-    /// Serve operations with this tag (repeat for more)
+    /// Serve operations with this tag (repeatable)
     #[arg(long, value_name = "TAG")]
     pub(crate) tag: Vec<String>,
-    /// Serve only operations that change nothing
+    /// Serve only read-only operations
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// Give a parameter its value wherever it occurs, such as api-version=2025-01-01; callers cannot (repeat for more)
+    /// Fix the value of a parameter in every operation, such as api-version=2025-01-01; callers cannot
+    /// set it (repeatable)
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
-    /// How large tools/list may be; above it schemas become short, and then three tools stand for all
+    /// Maximum size of tools/list. Above it, schemas are shortened, and then three tools replace the
+    /// tool per operation
     #[arg(long, value_name = "BYTES", default_value_t = 40 * 1024)]
     pub(crate) list_budget: usize,
-    /// How large one answer may be; above it, it is cut by whole items, with a cursor
+    /// Maximum size of one result. A larger result is cut between items and continues with a cursor
     #[arg(long, value_name = "BYTES", default_value_t = 64 * 1024)]
     pub(crate) answer_budget: usize,
-    /// Send BINDPOST_UPSTREAM_SECRET to the service in this header
+    /// Send BINDPOST_UPSTREAM_SECRET to the upstream service in this header
     #[arg(long, value_name = "NAME", group = "credential")]
     pub(crate) key_header: Option<String>,
-    /// Send BINDPOST_UPSTREAM_SECRET to the service in this parameter of the query
+    /// Send BINDPOST_UPSTREAM_SECRET to the upstream service in this query parameter
     #[arg(long, value_name = "NAME", group = "credential")]
     pub(crate) key_query: Option<String>,
-    /// Send BINDPOST_UPSTREAM_SECRET to the service as a bearer token
+    /// Send BINDPOST_UPSTREAM_SECRET to the upstream service as a bearer token
     #[arg(long, group = "credential")]
     pub(crate) bearer: bool,
-    /// Send BINDPOST_UPSTREAM_SECRET to the service as this user's password
+    /// Send BINDPOST_UPSTREAM_SECRET to the upstream service as the password of
+    /// this user (basic authentication)
     #[arg(long, value_name = "USER", group = "credential")]
     pub(crate) basic: Option<String>,
-    /// Send tokens of Entra ID for this resource, such as https://api.example.com: of the managed identity, of the one that
-    /// AZURE_CLIENT_ID and its like name, or of `az login`
+    /// Send Entra ID tokens for this resource, such as https://api.example.com. The identity is the
+    /// managed identity, the identity in AZURE_CLIENT_ID and related variables, or that of `az login`
     #[arg(long, value_name = "RESOURCE", group = "credential")]
     pub(crate) entra: Option<String>,
-    /// Hand a header of the caller's request on to the service; Authorization too, if named (repeat for more)
+    /// Forward a header of the caller's request to the upstream service; Authorization is forwarded
+    /// only if named here (repeatable)
     #[arg(long, value_name = "NAME")]
     pub(crate) pass_header: Vec<String>,
-    /// Do not ask the user before something is deleted
+    /// Delete without asking the user for confirmation
     #[arg(long)]
     pub(crate) without_confirmation: bool,
-    /// Send a credential over plain HTTP to another machine
+    /// Allow credentials over plain HTTP to another machine
     #[arg(long)]
     pub(crate) allow_plain: bool,
     /// Serve stdin and stdout instead of HTTP
     #[arg(long, conflicts_with_all = ["host", "port", "without_auth", "allow_host", "allow_origin", "json"])]
     pub(crate) stdio: bool,
-    /// The address to serve on
+    /// Address to listen on
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) host: String,
-    /// The port to serve on; 0 takes any free one
+    /// Port to listen on; 0 chooses a free port
     #[arg(long, short, default_value_t = 7071)]
     pub(crate) port: u16,
     /// Serve other machines (--host, --allow-host) without authentication: every caller may call everything
     #[arg(long)]
     pub(crate) without_auth: bool,
-    /// A host name that is served besides the loopback's (repeat for more; `*` for all); needs --without-auth
+    /// Additional host name to serve besides the loopback names; `*` allows
+    /// all (repeatable). Requires --without-auth
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_host: Vec<String>,
-    /// An origin whose pages may call, such as https://example.com (repeat for more)
+    /// Origin whose web pages may call the server, such as https://example.com (repeatable)
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<String>,
-    /// Say what runs as one line of JSON on stdout, instead of the start screen
+    /// Print the server's details as one line of JSON on stdout instead of the start screen
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExecFlags {
-    /// The process whose end ends the program
+    /// Process id of the parent. The program ends when this process ends
     #[arg(long)]
     pub(crate) parent: u32,
-    /// The program and its arguments
+    /// Program to run, with its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<OsString>,
 }
@@ -210,80 +217,84 @@ pub(crate) struct DemoFlags {
     /// Serve stdin and stdout instead of HTTP
     #[arg(long, conflicts_with_all = ["host", "port", "stateless", "json_only", "allow_host", "allow_origin"])]
     pub(crate) stdio: bool,
-    /// The address to serve on
+    /// Address to listen on
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) host: String,
-    /// The port to serve on; 0 takes any free one
+    /// Port to listen on; 0 chooses a free port
     #[arg(long, short, default_value_t = 7071)]
     pub(crate) port: u16,
     /// Serve other machines (--host, --allow-host) without authentication: every caller may call everything
     #[arg(long)]
     pub(crate) without_auth: bool,
-    /// A host name that is served besides the loopback's (repeat for more; `*` for all); needs --without-auth
+    /// Additional host name to serve besides the loopback names; `*` allows
+    /// all (repeatable). Requires --without-auth
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_host: Vec<String>,
-    /// An origin whose pages may call, such as https://example.com (repeat for more)
+    /// Origin whose web pages may call the server, such as https://example.com (repeatable)
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<String>,
-    /// No sessions: every request stands alone, in every revision
+    /// Serve every revision without sessions
     #[arg(long)]
     pub(crate) stateless: bool,
-    /// Answer with JSON only: no streams, no questions to the client
+    /// Respond with JSON only: no streams and no requests to the client
     #[arg(long)]
     pub(crate) json_only: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SearchFlags {
-    /// The service to serve, such as https://NAME.search.windows.net; its key is in AZURE_SEARCH_API_KEY [default: the embedded service]
+    /// URL of the search service, such as https://NAME.search.windows.net. Its key is read from
+    /// AZURE_SEARCH_API_KEY [default: the embedded service]
     #[arg(long, value_name = "URL")]
     pub(crate) endpoint: Option<String>,
-    /// The version of the service's interface
+    /// API version of the search service
     #[arg(long, value_name = "DATE", default_value = bindpost_azure_search::API_VERSION)]
     pub(crate) api_version: String,
-    /// A description of the interface to use instead of the built-in one: an OpenAPI or Swagger file, or a folder of them (repeat for more)
+    /// API description to use instead of the built-in one: an OpenAPI or Swagger file, or a folder of
+    /// such files (repeatable)
     #[arg(long, value_name = "FILE_OR_DIR")]
     pub(crate) spec: Vec<PathBuf>,
-    /// A folder that references of --spec may lead to, besides its own (repeat for more)
+    /// Folder that references of --spec may point into, besides its own folder (repeatable)
     #[arg(long, value_name = "DIR", requires = "spec")]
     pub(crate) spec_root: Vec<PathBuf>,
-    /// The folder that the embedded service keeps everything in
+    /// Data folder of the embedded service
     #[arg(long, value_name = "DIR", default_value = ".bindpost/search", conflicts_with = "endpoint")]
     pub(crate) data: PathBuf,
-    /// The port of the embedded service's REST interface; 0 takes any free one
+    /// Port of the embedded service's REST API; 0 chooses a free port
     #[arg(long, value_name = "PORT", default_value_t = 0, conflicts_with = "endpoint")]
     pub(crate) service_port: u16,
-    /// Make no sample in an embedded service that is empty
+    /// Do not create the sample in an empty embedded service
     #[arg(long, conflicts_with = "endpoint")]
     pub(crate) no_sample: bool,
-    /// Offer nothing that changes the service
+    /// Serve only tools that do not change the service
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// Do not ask the user before something is destroyed
+    /// Delete and replace without asking the user for confirmation
     #[arg(long)]
     pub(crate) without_confirmation: bool,
-    /// As much as one answer may hold, in bytes; longer lists are cut and go on with a cursor
+    /// Maximum size of one result in bytes. Longer lists are cut and continue with a cursor
     #[arg(long, value_name = "BYTES", default_value_t = bindpost_azure_search::ANSWER_BYTES)]
     pub(crate) answer_budget: usize,
     /// Serve stdin and stdout instead of HTTP
     #[arg(long, conflicts_with_all = ["host", "port", "without_auth", "allow_host", "allow_origin", "json"])]
     pub(crate) stdio: bool,
-    /// The address to serve on
+    /// Address to listen on
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) host: String,
-    /// The port to serve on; 0 takes any free one
+    /// Port to listen on; 0 chooses a free port
     #[arg(long, short, default_value_t = 7071)]
     pub(crate) port: u16,
     /// Serve other machines (--host, --allow-host) without authentication: every caller may call everything
     #[arg(long)]
     pub(crate) without_auth: bool,
-    /// A host name that is served besides the loopback's (repeat for more; `*` for all); needs --without-auth
+    /// Additional host name to serve besides the loopback names; `*` allows
+    /// all (repeatable). Requires --without-auth
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_host: Vec<String>,
-    /// An origin whose pages may call, such as https://example.com (repeat for more)
+    /// Origin whose web pages may call the server, such as https://example.com (repeatable)
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<String>,
-    /// Say what runs as one line of JSON on stdout, instead of the start screen
+    /// Print the server's details as one line of JSON on stdout instead of the start screen
     #[arg(long)]
     pub(crate) json: bool,
 }

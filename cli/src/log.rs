@@ -1,4 +1,4 @@
-//! What the program says while it runs, on stderr: stdout belongs to the stdio transport.
+//! Log output of the program, on stderr. Stdout belongs to the stdio transport.
 
 use std::fmt::{self, Write as _};
 use std::io::IsTerminal as _;
@@ -13,8 +13,8 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer};
 
-/// Starts the log of a program that serves other people's functions: what they say, and at a terminal what is asked of
-/// them.
+/// Starts the log of `bindpost run`. It contains the logs of the functions and, on a
+/// terminal, the MCP requests.
 pub(crate) fn start_for_functions() {
     let is_terminal = std::io::stderr().is_terminal();
     let usual = match is_terminal {
@@ -37,10 +37,10 @@ pub(crate) fn start() {
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(color).with_env_filter(filter).init();
 }
 
-/// Keeps what a request is about, for the lines that are said in it.
+/// Stores the label of a request in its span, for the log lines of that request.
 struct RequestLayer;
 
-/// `tools/call save_snippet`
+/// Label of a request, such as `tools/call save_snippet`.
 struct RequestLabel(String);
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for RequestLayer {
@@ -74,7 +74,7 @@ impl Visit for RequestVisitor {
     fn record_debug(&mut self, _field: &Field, _value: &dyn fmt::Debug) {}
 }
 
-/// One event as one line: time, sign, who, what.
+/// Writes one event per line: time, level sign, name, message.
 struct LineFormat {
     color: bool,
 }
@@ -151,14 +151,15 @@ where
         if !said.name.is_empty() {
             write!(out, "{}  ", paint("1", &without_controls(&said.name)))?;
         }
-        // Each line of a longer text gets its place below the first.
+        // The further lines of a message are indented below the first.
         let mut lines = said.message.lines();
         writeln!(out, "{}", without_controls(lines.next().unwrap_or_default()))?;
         lines.try_for_each(|line| writeln!(out, "                 {}", without_controls(line)))
     }
 }
 
-/// What functions say must not steer the terminal.
+/// Replaces control characters, so that log messages of functions cannot send control
+/// sequences to the terminal.
 fn without_controls(text: &str) -> String {
     text.chars().map(|sign| if sign.is_control() && sign != '\t' { ' ' } else { sign }).collect()
 }

@@ -1,4 +1,4 @@
-//! The program `bindpost`: flags in, a command run, an exit code out.
+//! The program `bindpost`. It parses the flags, runs a command and returns an exit code.
 
 mod commands;
 mod flags;
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
 }
 
 fn run(command: CliCommand) -> anyhow::Result<()> {
-    // It becomes another program, and needs none of what follows.
+    // `exec` replaces this process, so it needs no runtime.
     if let CliCommand::Exec(exec) = command {
         return commands::exec::run(exec).map(|never| match never {});
     }
@@ -53,8 +53,8 @@ fn run(command: CliCommand) -> anyhow::Result<()> {
     })
 }
 
-/// Half of the processors: functions run in processes of their own, which need the others. A thread of the host that
-/// is woken only to look for work takes a processor from them.
+/// Returns half the number of processors. Functions run in separate processes, which need the other
+/// half. Idle threads of the host would compete with them.
 fn host_threads() -> usize {
     std::thread::available_parallelism().map_or(1, |all| all.get().div_ceil(2))
 }

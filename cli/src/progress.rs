@@ -1,11 +1,11 @@
-//! What set-up says while it works, for whoever waits.
+//! Prints the progress of set-up.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use bindpost_azure_functions::setup::SetupProgress;
 
-/// Prints steps to stderr; what their programs say only where somebody watches.
+/// Prints the steps of set-up to stderr. The output of their programs is printed only on a terminal.
 #[derive(Debug)]
 pub(crate) struct ProgressPrinter {
     is_watched: bool,

@@ -1,28 +1,28 @@
-//! The start screen of `bindpost run`: what runs, where, and what is wrong with it.
+//! The start screen of `bindpost run`. It shows the entries, their addresses and warnings.
 
 use std::fmt::Write as _;
 
 use bindpost_azure_functions::{AppReport, ArgumentRow};
 
-/// Rows of one table; the rest is counted.
-const MOST_ROWS: usize = 20;
-/// A cell is not wider than this.
+/// Maximum number of rows of one table. The number of further rows is printed below it.
+const MAX_ROWS: usize = 20;
+/// Maximum width of a cell.
 const WIDEST: usize = 48;
 
-/// What the screen says besides the app's own report.
+/// Contents of the start screen.
 pub(crate) struct StartScreen<'a> {
     pub(crate) report: &'a AppReport,
-    /// `http://127.0.0.1:7071`
+    /// The base URL, such as `http://127.0.0.1:7071`.
     pub(crate) base: &'a str,
     pub(crate) auth: &'a str,
     pub(crate) revisions: &'a str,
     pub(crate) ready_ms: u128,
-    /// Columns of the terminal.
+    /// Width of the terminal in columns.
     pub(crate) width: usize,
     pub(crate) color: bool,
 }
 
-/// The whole screen.
+/// Draws the whole screen.
 pub(crate) fn draw(facts: &StartScreen<'_>) -> String {
     let StartScreen { report, base, auth, revisions, ready_ms, width, color } = *facts;
     let paint = TerminalStyle(color);
@@ -37,7 +37,7 @@ pub(crate) fn draw(facts: &StartScreen<'_>) -> String {
     );
     let _ = writeln!(out, "  MCP        {base}/runtime/webhooks/mcp      streamable HTTP: {revisions}");
     let _ = writeln!(out, "             {base}/runtime/webhooks/mcp/sse  HTTP+SSE, for old clients");
-    let _ = writeln!(out, "             {base}/mcp                       the same, shorter");
+    let _ = writeln!(out, "             {base}/mcp                       short form of the first");
     let _ = writeln!(out, "  Health     {base}/_/healthz  {base}/_/readyz");
     let _ = writeln!(out, "  Auth       {auth}");
     for notice in &report.notices {
@@ -87,7 +87,7 @@ pub(crate) fn draw(facts: &StartScreen<'_>) -> String {
     out
 }
 
-/// `*` marks what must be given.
+/// Lists the arguments of an entry. `*` marks required arguments.
 fn arguments(rows: &[ArgumentRow]) -> String {
     let shown = rows.iter().map(|row| {
         let star = if row.required { "*" } else { "" };
@@ -96,7 +96,7 @@ fn arguments(rows: &[ArgumentRow]) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// A table that leaves out its last columns, one by one, until it fits.
+/// Draws a table. While it is too wide for the terminal, its last column is dropped.
 pub(crate) fn table<const N: usize>(
     out: &mut String,
     title: &str,
@@ -109,7 +109,7 @@ pub(crate) fn table<const N: usize>(
     if all.is_empty() {
         return;
     }
-    let rows = all.get(..MOST_ROWS.min(all.len())).unwrap_or_default();
+    let rows = all.get(..MAX_ROWS.min(all.len())).unwrap_or_default();
     let widths: Vec<usize> = (0..N)
         .map(|at| {
             let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count());
@@ -156,7 +156,7 @@ fn shorten(cell: &str) -> String {
     cell.chars().take(WIDEST - 1).chain(['…']).collect()
 }
 
-/// What an app wrote must not steer the terminal.
+/// Replaces control characters, so that texts of an app cannot send control sequences to the terminal.
 pub(crate) fn without_controls(text: &str) -> String {
     text.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).collect()
 }
@@ -235,20 +235,20 @@ mod tests {
     }
 
     #[test]
-    fn leaves_out_the_last_columns_first() {
+    fn drops_the_last_columns_first() {
         let narrow = screen(&report(1), 60);
         assert!(!narrow.contains("read-only") && !narrow.contains("→ blob"), "{narrow}");
         assert!(narrow.contains("n*: string[]"), "{narrow}");
     }
 
     #[test]
-    fn counts_what_it_does_not_show() {
+    fn prints_the_number_of_hidden_rows() {
         let screen = screen(&report(25), 200);
         assert!(screen.contains("… 5 more") && !screen.contains("tool20"), "{screen}");
     }
 
     #[test]
-    fn an_app_does_not_steer_the_terminal() {
+    fn replaces_control_characters() {
         assert!(!screen(&report(1), 200).contains('\u{1b}'));
     }
 }

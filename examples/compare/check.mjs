@@ -8,7 +8,7 @@ const DRINKS = [
   { id: 'tea', name: 'Green tea', price: 2.75 },
 ];
 
-/** Speaks one revision. `rpc` gives the HTTP status and the JSON-RPC response, if there is one. */
+/** A client of one revision. `rpc` returns the HTTP status and the JSON-RPC response, if there is one. */
 function peer(revision) {
   const modern = revision === '2026-07-28';
   const envelope = {
@@ -48,7 +48,7 @@ function peer(revision) {
   const rpc = (method, params = {}, options) =>
     post({ jsonrpc: '2.0', id: ++id, method, params: { ...params, ...(modern && envelope) } }, options);
 
-  /** The result of a request that must succeed. */
+  /** Returns the result of a request that must succeed. */
   async function get(method, params, options) {
     const { status, result, error } = await rpc(method, params, options);
     assert.equal(status, 200, method);
@@ -65,7 +65,7 @@ function peer(revision) {
   };
 }
 
-/** The schema of a member, whether it is written in place, referred to, or one of several. */
+/** Returns the schema of a member, which may be inline, a reference, or one of several. */
 function member(schema, ...path) {
   const resolve = (it) => (it.$ref ? { ...schema.$defs[it.$ref.split('/').at(-1)], ...it } : it);
   return path.reduce((it, key) => {
@@ -87,7 +87,7 @@ const BROKEN = {
   'long notes': { ...ORDER, notes: 'x'.repeat(501) },
 };
 
-/** What needs the key. */
+/** Requests that need the key. */
 const CLOSED = [
   ['tools/call', { name: 'get_order', arguments: { orderId: '123' } }],
   ['tools/call', { name: 'create_order', arguments: ORDER }],
@@ -187,7 +187,7 @@ async function checkServer(revision) {
     assert.equal(messages[0].role, 'user');
     assert.match(messages[0].content.text, /123.*dry/);
     const { error } = await rpc('prompts/get', { name: 'order_summary', arguments: {} });
-    assert(error, 'a prompt without its argument was given');
+    assert(error, 'a prompt without its argument was accepted');
   });
 
   await check(named('key'), async () => {
@@ -197,7 +197,7 @@ async function checkServer(revision) {
         assert.equal(status, 401, `${method} ${params.name ?? params.uri} with key ${key}`);
       }
     }
-    // A list of messages must not be a way around.
+    // A batch must not bypass the key.
     const [method, params] = CLOSED[0];
     const { status } = await post([{ jsonrpc: '2.0', id: 1, method, params }], { key: null });
     assert(status >= 400, `a batch without a key: ${status}`);

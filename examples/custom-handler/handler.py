@@ -1,8 +1,8 @@
-"""A custom handler: functions in a program of your own, called over HTTP. This one needs nothing but Python.
+"""A custom handler: functions in your own program, called over HTTP. This one needs only Python.
 
 Run it with `cargo run -- run examples/custom-handler`. The host starts this program, posts each
-invocation to `/<function>` as `{"Data": {…}, "Metadata": {…}}`, and takes `{"Outputs": {…}, "ReturnValue":
-…, "Logs": […]}` back.
+invocation to `/<function>` as `{"Data": {…}, "Metadata": {…}}`, and reads `{"Outputs": {…}, "ReturnValue":
+…, "Logs": […]}` from the response.
 """
 
 import base64
@@ -58,7 +58,7 @@ def sign_snippet(call, data):
         return {"ReturnValue": json.dumps({"type": "input_required", "content": {"inputRequests": requests}})}
     answer = call["inputResponses"]["author"]
     if answer["action"] != "accept":
-        return {"ReturnValue": "Nobody signed it."}
+        return {"ReturnValue": "It was not signed."}
     return {"ReturnValue": f"{call['arguments']['snippet']}\n-- {answer['content']['name']}"}
 
 
@@ -82,7 +82,7 @@ FUNCTIONS = {
 
 
 def decoded(value):
-    """Texts come as JSON inside JSON: `"\\"text\\""`."""
+    """Decodes a text, which is JSON inside JSON: `"\\"text\\""`."""
     try:
         return json.loads(value)
     except ValueError:
@@ -99,7 +99,7 @@ class Handler(BaseHTTPRequestHandler):
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
         function = FUNCTIONS.get(self.path.lstrip("/"))
         if function is None:
-            return self.answer(404, {"error": f"there is no function {self.path}"})
+            return self.answer(404, {"error": f"unknown function {self.path}"})
         call = request["Data"]["call"]
         while isinstance(call, str):
             call = json.loads(call)

@@ -1,7 +1,7 @@
-"""Snippets of text, kept as blobs: one tool, resource and prompt of every kind.
+"""Snippets of text, stored as blobs: one tool, resource and prompt of every kind.
 
 Run it with `cargo run -- run examples/snippets-python`. It needs no Azure, no Core Tools and no
-storage emulator; on Azure Functions the same folder runs as it is, but for `sign_snippet`, which asks the
+storage emulator; on Azure Functions the same folder runs unchanged, except for `sign_snippet`, which asks the
 user, and the progress of `count_words`.
 """
 
@@ -14,7 +14,7 @@ app = func.FunctionApp()
 
 SNIPPET = "snippets/{mcptoolargs.snippetname}.json"
 NAME = {"propertyName": "snippetname", "propertyType": "string", "description": "The name of the snippet.", "isRequired": True}
-TEXT = {"propertyName": "snippet", "propertyType": "string", "description": "The text to keep.", "isRequired": True}
+TEXT = {"propertyName": "snippet", "propertyType": "string", "description": "The text to store.", "isRequired": True}
 
 
 @app.mcp_tool_trigger(
@@ -47,7 +47,7 @@ def get_snippet(file: func.InputStream, context: str) -> str:
 @app.mcp_tool()
 @app.mcp_tool_property(arg_name="words", description="The words to look for.", as_array=True)
 @app.mcp_tool_property(arg_name="text", description="The text to look in.")
-@app.mcp_tool_property(arg_name="ignore_case", description="Whether case does not matter.", is_required=False)
+@app.mcp_tool_property(arg_name="ignore_case", description="Whether case is ignored.", is_required=False)
 async def count_words(text: str, words: list[str], ignore_case: bool = False) -> str:
     """Counts how often each of some words is in a text."""
     found = text.lower().split() if ignore_case else text.split()
@@ -63,8 +63,8 @@ async def count_words(text: str, words: list[str], ignore_case: bool = False) ->
     tool_name="badge",
     description="Draws a badge with a label and a value.",
     tool_properties=json.dumps([
-        {"propertyName": "label", "propertyType": "string", "description": "What it is about.", "isRequired": True},
-        {"propertyName": "value", "propertyType": "string", "description": "What it says.", "isRequired": True},
+        {"propertyName": "label", "propertyType": "string", "description": "The label.", "isRequired": True},
+        {"propertyName": "value", "propertyType": "string", "description": "The value.", "isRequired": True},
     ]),
     use_result_schema=True,
 )
@@ -112,7 +112,7 @@ def sign_snippet(context: str) -> str:
     if answer["action"] == "accept":
         text = f"{call['arguments']['snippet']}\n-- {answer['content']['name']}"
     else:
-        text = "Nobody signed it."
+        text = "It was not signed."
     return json.dumps({"type": "text", "content": json.dumps({"type": "text", "text": text})})
 
 

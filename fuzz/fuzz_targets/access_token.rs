@@ -1,8 +1,9 @@
-//! The header of a token, its claims and a signature, one on each line → `TokenAuthorizer`: a token is accepted exactly when it
-//! is signed by the issuer's key, made for us and valid now.
+//! Checks a token with `TokenAuthorizer`. The input has its header, claims and signature, one on each
+//! line. The token is accepted exactly if the issuer's key signed it, the audience is correct and it
+//! is valid now.
 //!
-//! No fuzzer guesses a signature: without a third line the token is signed with the issuer's key. The whole input is
-//! also tried as the value of an `Authorization` header.
+//! A fuzzer cannot guess a signature: without a third line the token is signed with the issuer's key. The
+//! whole input is also used as the value of an `Authorization` header.
 
 #![cfg_attr(fuzzing, no_main)]
 
@@ -27,13 +28,14 @@ const ISSUER: &str = "https://issuer.example";
 const AUDIENCE: &str = "https://api.example/mcp";
 const NOW: u32 = 1_800_000_000;
 const LEEWAY: f64 = 60.0;
-/// A token that was accepted ends by a clock that goes on, while `NOW` does not.
+/// The maximum duration of a fuzzing run in seconds. A cached token expires by the real clock, while `NOW`
+/// is fixed.
 const LONGEST_RUN: f64 = 86_400.0;
 
-/// The default of `Limits`.
+/// The default of `OAuthLimits`.
 const MAX_TOKEN: usize = 16 << 10;
 
-/// An Ed25519 key whose 32 secret bytes are sevens, and its public half.
+/// An Ed25519 key whose 32 secret bytes are all 7, and its public key.
 const SECRET_KEY: &[u8] = b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20\
     \x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\
     \x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07";
@@ -57,7 +59,7 @@ fn run(data: &[u8]) {
         let caller = authorize(value);
         let token = bindpost_fuzz::text(data).split_ascii_whitespace().next_back();
         assert!(caller.is_none() || token.is_some());
-        // What is refused may have no scheme, or another one.
+        // A rejected value may have no scheme, or another one.
         if let (Some(caller), Some(token)) = (caller, token) {
             check(token, Some(&caller));
         }
@@ -66,10 +68,10 @@ fn run(data: &[u8]) {
     let (header, claims) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
     let (message, genuine) = sign(header, claims);
     let token = format!("{message}.{}", lines.next().filter(|line| !line.is_empty()).unwrap_or(&genuine));
-    // What cannot be a header does not reach the parser.
+    // A value that is not a valid header does not reach the parser.
     let Ok(value) = HeaderValue::from_str(&format!("Bearer {token}")) else { return };
     check(&token, authorize(value.clone()).as_ref());
-    // The second answer comes from the tokens that were verified already.
+    // The second check uses the cache of verified tokens.
     check(&token, authorize(value).as_ref());
 }
 
@@ -79,7 +81,7 @@ fn authorize(value: HeaderValue) -> Option<Caller> {
     RUNTIME.block_on(TOKENS.authorize(&HttpRequest { parts, peer: None })).ok()
 }
 
-/// The part of a token that is signed, and the signature.
+/// Returns the signed part of a token, and the signature.
 fn sign(header: &str, claims: &str) -> (String, String) {
     let message = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims));
     let key = EncodingKey::from_ed_der(SECRET_KEY);
@@ -93,7 +95,7 @@ fn check(token: &str, caller: Option<&Caller>) {
         return;
     };
     let Some(caller) = caller else {
-        assert!(left < LONGEST_RUN || token.len() > MAX_TOKEN, "a good token is refused: {claims:?}");
+        assert!(left < LONGEST_RUN || token.len() > MAX_TOKEN, "a valid token is rejected: {claims:?}");
         return;
     };
     let text = |name: &str| claims.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -101,7 +103,8 @@ fn check(token: &str, caller: Option<&Caller>) {
     assert_eq!(caller.claims(), Some(&claims));
 }
 
-/// For how many seconds a token is still good, and what it claims; nothing if it is not good.
+/// Returns the remaining lifetime of a token in seconds, and its claims. Returns `None` if the
+/// token is invalid.
 fn read(token: &str) -> Option<(f64, Map<String, Value>)> {
     let [header, claims, signature] = *token.split('.').collect::<Vec<_>>() else { return None };
     let decode = |part| String::from_utf8(URL_SAFE_NO_PAD.decode(part).ok()?).ok();
@@ -136,7 +139,7 @@ fn are_claims(claims: &Map<String, Value>) -> bool {
     audience && begun && subject && claims.get("iss").is_some_and(|issuer| issuer == ISSUER)
 }
 
-/// The issuer: gives its keys to each connection, and the address of them to the caller.
+/// Starts the issuer, which sends its keys on each connection. Returns the URL of the keys.
 fn serve_keys() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/keys", listener.local_addr().expect("its address"));

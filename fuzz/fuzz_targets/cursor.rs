@@ -1,6 +1,7 @@
-//! Text → [`ListCursor::decode`]: what is accepted is what `encode` writes, in the list it was written for.
+//! Decodes text with [`ListCursor::decode`]. Only the output of `encode` is accepted, and only for
+//! its own list.
 //!
-//! No fuzzer guesses a checksum, so the same bytes also stand for changes to a cursor of ours.
+//! A fuzzer cannot guess a checksum, so the same bytes also describe changes to a valid cursor.
 
 #![cfg_attr(fuzzing, no_main)]
 
@@ -43,7 +44,7 @@ fn only_our_own(text: &str) {
     }
 }
 
-/// One change: what to do, where, and the character.
+/// One change: the operation, the position, and the character.
 fn edit(text: &mut String, change: &[u8]) {
     let at = usize::from(change[1]) % (text.chars().count() + 1);
     let at = text.char_indices().nth(at).map_or(text.len(), |(at, _)| at);

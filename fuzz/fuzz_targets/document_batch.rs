@@ -1,4 +1,5 @@
-//! A body → a batch of documents: what is accepted is canonical, so that reading it again changes nothing.
+//! Parses the body of a batch of documents. Accepted documents are canonical: parsing them
+//! again changes nothing.
 
 #![cfg_attr(fuzzing, no_main)]
 
@@ -52,12 +53,12 @@ fn run(body: &[u8]) {
                 assert_eq!(value["id"], item.key.as_str());
                 let again = read_document(&document.json, &SHAPE).expect("what was written can be read");
                 assert_eq!(String::from_utf8_lossy(&again.json), String::from_utf8_lossy(&document.json));
-                // NaN differs from itself, but not its text.
+                // NaN is not equal to itself, but its text is.
                 assert_eq!(format!("{:?}", again.values), format!("{:?}", document.values));
                 before = Some(document.json);
             }
             Ok(DocumentAction::Merge(patch) | DocumentAction::MergeOrUpload(patch)) => {
-                // Whatever was there before: the outcome is canonical, or there is a reason why not.
+                // For any existing document, the result is canonical, or there is an error.
                 if let Some(stored) = &before
                     && let Ok(merged) = merge(stored, &patch, &SHAPE)
                 {

@@ -1,5 +1,5 @@
-//! Bindings, one on each line, as a worker sends them → `Function`: a function, a reason to leave it out, or
-//! problems that each say something; never a panic.
+//! Parses bindings, one on each line, as a worker sends them. The result is a `Function`, a reason to skip
+//! it, or problems with non-empty messages. It never panics.
 
 #![cfg_attr(fuzzing, no_main)]
 
@@ -20,9 +20,9 @@ fn run(data: &[u8]) {
             if let Trigger::Tool(trigger) = &function.trigger {
                 assert_eq!(trigger.tool.input_schema["type"], "object");
             }
-            // A function is no rival of its own; another one with the same bindings is.
+            // A function does not conflict with itself, but with another one that has the same bindings.
             assert!(check_unique([&function]).is_empty());
-            let Ok(other) = parse() else { panic!("the same bindings are refused the second time") };
+            let Ok(other) = parse() else { panic!("the same bindings are rejected the second time") };
             assert_eq!(check_unique([&function, &other]).len(), 1);
         }
         Err(FunctionRejection::Skipped(skipped)) => assert!(!skipped.reason.is_empty()),

@@ -1,5 +1,5 @@
-//! Text → a search in the simple and in the full syntax, built over several fields and run: a refusal that says
-//! something, or documents.
+//! Parses text in the simple and in the full syntax, and runs the query over several fields. It is rejected
+//! with a reason, or returns documents.
 
 #![cfg_attr(fuzzing, no_main)]
 

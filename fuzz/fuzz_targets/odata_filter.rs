@@ -1,5 +1,5 @@
-//! Text → `$filter` and `$orderby`: a refusal that says something, or a condition that holds or does not, and whose
-//! opposite does the other.
+//! Parses text as `$filter` and `$orderby`. It is rejected with a reason, or an accepted filter matches a
+//! document exactly if its negation does not.
 
 #![cfg_attr(fuzzing, no_main)]
 
@@ -57,7 +57,7 @@ fn run(data: &[u8]) {
     };
     let holds = |filter: &OdataFilter| matches(filter, &DOCUMENT, &mut |wanted| wanted.all);
     let held = holds(&filter);
-    // One level more may be one too many, so a refusal is no finding.
+    // The negation adds a level and may exceed the depth limit, so a rejection is not a finding.
     if let Ok(opposite) = parse_filter(&format!("not ({text})"), &SCHEMA) {
         assert_eq!(holds(&opposite), !held);
     }

@@ -1,5 +1,5 @@
-//! Text → `Document`: a refusal that says what to do, or operations whose schemas are whole, fit for a validator, and
-//! short where they should be.
+//! Parses text as a `Document`. It is rejected with a fix, or the schemas of all operations are complete,
+//! compile, and have short forms where required.
 
 #![cfg_attr(fuzzing, no_main)]
 
@@ -21,10 +21,10 @@ fn run(data: &[u8]) {
     };
     let mut ids = HashSet::new();
     for operation in &document.operations {
-        assert!(ids.insert(&operation.id), "two operations are called {}", operation.id);
+        assert!(ids.insert(&operation.id), "duplicate operation {}", operation.id);
         let mut arguments = HashSet::new();
         for parameter in &operation.parameters {
-            assert!(arguments.insert(&parameter.argument), "two arguments are called {}", parameter.argument);
+            assert!(arguments.insert(&parameter.argument), "duplicate argument {}", parameter.argument);
             check(&document, &parameter.schema);
         }
         for schema in operation.body.iter().map(|body| &body.schema) {
@@ -35,7 +35,7 @@ fn run(data: &[u8]) {
         }
     }
     for name in document.definitions.keys() {
-        compile(&document.definition(name).expect("it is there"));
+        compile(&document.definition(name).expect("the definition exists"));
         document.subtypes(name);
     }
 }

@@ -1,5 +1,5 @@
-//! A path and, on the next line, arguments → `PathTemplate`: whatever the arguments are, the container is the
-//! template's, and a place that was found is one.
+//! Parses a path and, on the next line, arguments with `PathTemplate`. The arguments never change the
+//! container of the template, and every resolved path is valid.
 
 #![cfg_attr(fuzzing, no_main)]
 
@@ -14,7 +14,7 @@ bindpost_fuzz::target!(run);
 fn run(data: &[u8]) {
     let text = bindpost_fuzz::text(data);
     let (path, arguments) = text.split_once('\n').unwrap_or((text, "{}"));
-    // A client's arguments have passed the decoder.
+    // The decoder has validated a client's arguments before.
     if serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(arguments).is_err() {
         return;
     }
@@ -33,7 +33,7 @@ fn run(data: &[u8]) {
         && let Ok(place) = BlobPath::new(&container, &name)
     {
         assert_eq!((place.container(), place.name()), (container.as_str(), name.as_str()));
-        assert!(name.split('/').all(|segment| segment != "." && segment != ".."), "{name:?} goes up");
+        assert!(name.split('/').all(|segment| segment != "." && segment != ".."), "{name:?} contains dots");
     }
 }
 

@@ -1,5 +1,5 @@
-//! The body of a request → search, suggest and autocomplete over a small index: a refusal that says something, or an
-//! answer in JSON whose documents are those of the index.
+//! Runs the body of a request as search, suggest and autocomplete over a small index. It is rejected with a
+//! reason, or the response is JSON and contains only documents of the index.
 
 #![cfg_attr(fuzzing, no_main)]
 
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 const DOCUMENTS: usize = 4;
 
-/// A snapshot keeps its files open, so the folder is deleted at once and nothing is left behind.
+/// The index and its snapshot. The snapshot keeps its files open, so the folder is deleted immediately.
 static INDEX: LazyLock<(SearchIndex, Arc<IndexSnapshot>)> = LazyLock::new(|| {
     let folder = std::env::temp_dir().join(format!("bindpost-fuzz-{}", std::process::id()));
     let plan = IndexPlan::new(IndexDefinition::parse(&definition()).expect("a good definition"))

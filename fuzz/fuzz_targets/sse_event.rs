@@ -1,4 +1,4 @@
-//! Message → [`encode_event`] → a reader of event streams: one event, the same data, no other field.
+//! Encodes a message with [`encode_event`] and reads it back: one event, the same data, no other field.
 
 #![cfg_attr(fuzzing, no_main)]
 
@@ -8,12 +8,12 @@ bindpost_fuzz::target!(run);
 
 fn run(message: &[u8]) {
     let encoded = encode_event(message);
-    // A line break outside a string is white space to JSON, and inside one it is not allowed: any will do.
+    // JSON allows line breaks only as white space outside of strings, so any line break is equivalent.
     let data: Vec<u8> = message.iter().map(|&byte| if byte == b'\r' { b'\n' } else { byte }).collect();
     let expected = Event { kind: b"message".to_vec(), data };
     assert_eq!(read(&encoded), std::slice::from_ref(&expected));
 
-    // Events follow each other, and one that was cut is none.
+    // Two events follow each other. An incomplete event is discarded.
     assert_eq!(read(&[&encoded[..], &encoded[..]].concat()), [expected.clone(), expected]);
     assert_eq!(read(&encoded[..encoded.len() - 1]), []);
 }
@@ -24,8 +24,8 @@ struct Event {
     data: Vec<u8>,
 }
 
-/// Reads a stream as the HTML standard says ("Interpreting an event stream"), and allows no field but
-/// `event` and `data`, each event's `event` once and first.
+/// Reads a stream as the HTML standard defines it ("Interpreting an event stream"). Allows only the fields
+/// `event` and `data`, with `event` once and first in each event.
 fn read(stream: &[u8]) -> Vec<Event> {
     let mut events = Vec::new();
     let mut event = Event::default();
@@ -53,7 +53,7 @@ fn read(stream: &[u8]) -> Vec<Event> {
                 event.data.extend_from_slice(value);
                 event.data.push(b'\n');
             }
-            other => panic!("a field nobody wrote: {:?}", String::from_utf8_lossy(other)),
+            other => panic!("an unexpected field: {:?}", String::from_utf8_lossy(other)),
         }
     }
     events

@@ -1,5 +1,5 @@
-//! A template and, on the next line, a URI → [`UriTemplate`]: what it finds is what the URI holds, and a
-//! segment is one segment.
+//! Matches a URI, on the second line, against a template, on the first, with [`UriTemplate`]. The matched
+//! values are those of the URI, and a segment is one segment.
 
 #![cfg_attr(fuzzing, no_main)]
 
@@ -21,7 +21,7 @@ fn run(data: &[u8]) {
     covers_what_it_describes(&template, &parts);
 }
 
-/// A template, taken apart a second time.
+/// A template, parsed a second time.
 enum Part<'a> {
     Literal(&'a str),
     Segment(&'a str),
@@ -40,7 +40,7 @@ impl<'a> Part<'a> {
 }
 
 fn parts(template: &str) -> Vec<Part<'_>> {
-    // Braces are balanced in what `parse` accepts: every other piece is an expression.
+    // Braces are balanced in every accepted template, so every other piece is an expression.
     let pieces =
         template.split(['{', '}']).enumerate().filter(|(index, piece)| index % 2 == 1 || !piece.is_empty());
     pieces
@@ -53,7 +53,7 @@ fn parts(template: &str) -> Vec<Part<'_>> {
         .collect()
 }
 
-/// Puts the values back into the template: the URI comes out, but for the way characters are escaped.
+/// Inserts the values into the template and checks that the result is the URI, except for percent-encoding.
 fn check(parts: &[Part<'_>], uri: &str, found: &[(String, String)]) {
     let mut values = found.iter();
     let mut rest = uri.as_bytes();
@@ -65,22 +65,22 @@ fn check(parts: &[Part<'_>], uri: &str, found: &[(String, String)]) {
                 assert_eq!(found, name);
                 assert!(!value.is_empty());
                 let is_segment = matches!(part, Part::Segment(_));
-                assert!(!(is_segment && value.contains(['/', '\\'])), "{value:?} is no segment");
+                assert!(!(is_segment && value.contains(['/', '\\'])), "{value:?} is not a segment");
                 let mut segments = value.split(['/', '\\']);
-                assert!(segments.all(|segment| segment != "." && segment != ".."), "{value:?} goes up");
-                assert!(!value.contains('\0'), "{value:?} holds a NUL");
-                // Behind a scheme a path is whole; behind any other slash it is below it.
+                assert!(segments.all(|segment| segment != "." && segment != ".."), "{value:?} contains dots");
+                assert!(!value.contains('\0'), "{value:?} contains a NUL");
+                // After `://` a path may be absolute. After any other slash it must be relative.
                 let before = &uri.as_bytes()[..uri.len() - rest.len()];
                 let below = before.ends_with(b"/") && !before.ends_with(b"://");
-                assert!(!(below && value.starts_with(['/', '\\'])), "{value:?} starts at the root");
+                assert!(!(below && value.starts_with(['/', '\\'])), "{value:?} is absolute");
                 rest = skip(rest, value);
             }
             Part::Query(names) => {
                 let mut seen = Vec::new();
                 rest = rest.strip_prefix(b"?").unwrap_or(rest);
                 for (name, value) in values.by_ref() {
-                    assert!(names.contains(&name.as_str()), "{name:?} is no variable");
-                    assert!(!seen.contains(&name), "{name:?} is there twice");
+                    assert!(names.contains(&name.as_str()), "{name:?} is not a variable");
+                    assert!(!seen.contains(&name), "{name:?} occurs twice");
                     seen.push(name);
                     rest = skip_all(rest, b'&');
                     rest = skip(rest, name);
@@ -91,11 +91,11 @@ fn check(parts: &[Part<'_>], uri: &str, found: &[(String, String)]) {
             }
         }
     }
-    assert!(rest.is_empty(), "{:?} is left of the URI", String::from_utf8_lossy(rest));
+    assert!(rest.is_empty(), "{:?} of the URI was not matched", String::from_utf8_lossy(rest));
     assert!(values.next().is_none());
 }
 
-/// Skips a value, plain or escaped.
+/// Skips a value, plain or percent-encoded.
 fn skip<'a>(mut rest: &'a [u8], value: &str) -> &'a [u8] {
     for &byte in value.as_bytes() {
         rest = match rest {
@@ -117,7 +117,7 @@ fn skip_all(rest: &[u8], byte: u8) -> &[u8] {
     &rest[count..]
 }
 
-/// A URI that was made from the template is covered, and its values are found.
+/// A URI that was built from the template matches it, with the same values.
 fn covers_what_it_describes(template: &UriTemplate, parts: &[Part<'_>]) {
     let literals =
         || parts.iter().filter_map(|part| if let Part::Literal(text) = part { Some(*text) } else { None });
@@ -126,7 +126,7 @@ fn covers_what_it_describes(template: &UriTemplate, parts: &[Part<'_>]) {
     if has_query && literals().any(|literal| literal.contains('?')) {
         return;
     }
-    // A value that no literal can be found in.
+    // A value that contains no literal of the template.
     let Some(value) = ('a'..='z').find(|letter| !literals().any(|literal| literal.contains(*letter))) else {
         return;
     };
@@ -145,7 +145,7 @@ fn covers_what_it_describes(template: &UriTemplate, parts: &[Part<'_>]) {
         }
         expected.extend(part.names().into_iter().map(|name| (name.to_owned(), value.clone())));
     }
-    // Longer than what is looked at.
+    // Longer than the supported URI length.
     if uri.len() <= 8 * 1024 {
         assert_eq!(template.matches(&uri), Some(expected), "{uri:?}");
     }

@@ -1,4 +1,5 @@
-//! What all targets share: an entry point for libFuzzer, and an ordinary `main` that replays files.
+//! The shared parts of all targets: an entry point for libFuzzer, and an ordinary `main`
+//! that replays files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,10 +8,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// One input takes milliseconds; on a busy machine and without optimization, still less than this.
+/// The timeout of one input. An input takes milliseconds, and less than this even on a busy machine in a
+/// debug build.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Makes a program of `fn run(data: &[u8])`: a fuzzer when cargo-fuzz builds it, otherwise [`replay`].
+/// Turns `fn run(data: &[u8])` into a program: a fuzzer if cargo-fuzz builds it, otherwise [`replay`].
 #[macro_export]
 macro_rules! target {
     ($run:ident) => {
@@ -24,12 +26,12 @@ macro_rules! target {
     };
 }
 
-/// The longest start of an input that is text.
+/// Returns the longest prefix of an input that is valid UTF-8.
 pub fn text(data: &[u8]) -> &str {
     data.utf8_chunks().next().map_or("", |chunk| chunk.valid())
 }
 
-/// Runs the files and folders that the command line names, and fails if one of them fails.
+/// Runs the files and folders of the command line, and fails if one of them fails.
 pub fn replay(target: &str, run: fn(&[u8])) -> ExitCode {
     let mut files = Vec::new();
     for path in std::env::args_os().skip(1) {
@@ -39,7 +41,7 @@ pub fn replay(target: &str, run: fn(&[u8])) -> ExitCode {
         }
     }
     if files.is_empty() {
-        eprintln!("{target} has nothing to replay: name files, or folders of files");
+        eprintln!("{target} has nothing to replay: pass files, or folders of files");
         return ExitCode::FAILURE;
     }
     let mut failed = 0;
@@ -53,7 +55,7 @@ pub fn replay(target: &str, run: fn(&[u8])) -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// All files below a path, in the order of their names.
+/// Collects all files below a path, sorted by name.
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     if !path.is_dir() {
         files.push(path.to_owned());
@@ -66,8 +68,8 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     entries.iter().try_for_each(|entry| collect(entry, files))
 }
 
-/// Each file has a thread of its own, named after it: a panic and an overflow of the stack say which file it was.
-/// The stack is as large as that of a server's threads.
+/// Replays a file in its own thread, named after the file, so that a panic or a stack overflow names it.
+/// The stack has the size of a server thread's stack.
 fn replay_file(file: &Path, run: fn(&[u8])) -> Result<(), String> {
     let data = fs::read(file).map_err(|error| error.to_string())?;
     let (done, end) = mpsc::channel();
@@ -79,6 +81,6 @@ fn replay_file(file: &Path, run: fn(&[u8])) -> Result<(), String> {
     match end.recv_timeout(PATIENCE) {
         Ok(()) => Ok(()),
         Err(mpsc::RecvTimeoutError::Disconnected) => Err("panicked".to_owned()),
-        Err(mpsc::RecvTimeoutError::Timeout) => Err(format!("not done after {} s", PATIENCE.as_secs())),
+        Err(mpsc::RecvTimeoutError::Timeout) => Err(format!("not finished after {} s", PATIENCE.as_secs())),
     }
 }

@@ -1,11 +1,11 @@
-// What every npm client that is a library must manage. The fixtures are those of `examples/conformance`.
+// The checks of every npm client that is a library. The fixtures are those of `examples/conformance`.
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { check } from './report.mjs';
 
 const ANSWER = 'Ada';
 
-/** Answers an elicitation: every field asked for is a string, and gets the same answer. */
+/** Responds to an elicitation. Every requested field is a string, and gets the same value. */
 export function answer(request) {
   const fields = Object.keys(request.params.requestedSchema.properties);
   return { action: 'accept', content: Object.fromEntries(fields.map((field) => [field, ANSWER])) };
@@ -58,7 +58,7 @@ export async function checkCancel({ client, call }) {
     const abort = new AbortController();
     const running = call('test_slow', { seconds: 30 }, { signal: abort.signal });
     const refused = assert.rejects(running);
-    // The call has to be on its way, or there is nothing to cancel at the server.
+    // The call must have reached the server before it can be cancelled there.
     await sleep(500);
     abort.abort('no longer needed');
     await refused;
@@ -68,7 +68,7 @@ export async function checkCancel({ client, call }) {
 
 /**
  * `connect` goes through the proxy of `cargo xtask interop`. First the server itself ends the stream of a call early;
- * then the proxy drops the connection after a progress event. Both results come by GET with Last-Event-ID.
+ * then the proxy closes the connection after a progress event. Both results arrive by GET with Last-Event-ID.
  */
 export async function checkResume(connect) {
   const peer = await connect();
@@ -80,7 +80,7 @@ export async function checkResume(connect) {
   await peer.client.close();
 }
 
-/** After a cut, the same three events prove that nothing was lost and nothing came twice. */
+/** After a disconnect, the same three events prove that no event was lost or duplicated. */
 async function checkProgress({ client, call }) {
   const arrived = [];
   const handled = [];
@@ -92,8 +92,8 @@ async function checkProgress({ client, call }) {
   await call('test_tool_with_progress', {}, { onprogress: ({ progress }) => handled.push(progress) });
   client.transport.onmessage = onmessage;
   assert.deepEqual(arrived, [0, 50, 100]);
-  // Only the first is sure to reach the handler: both packages forget the handler as soon as they read the
-  // result, but run it a turn later, so what shares a read with the result comes too late.
+  // Only the first event is certain to reach the handler. Both packages remove the handler when they read the
+  // result, but run it one turn later, so events in the same read as the result are lost.
   assert.equal(handled[0], 0);
 }
 
@@ -106,7 +106,7 @@ async function cancelledCount(client) {
   return Number(await read(client, 'test://cancelled-count'));
 }
 
-/** Polls, because a cancellation is not answered. */
+/** Polls, because a cancellation has no response. */
 export async function becomes(value, expected) {
   let last;
   for (let waited = 0; waited < 5_000; waited += 100) {

@@ -8,13 +8,13 @@ import { becomes } from './checks.mjs';
 import { check, main, skip } from './report.mjs';
 import { checkScenario } from './scenario.mjs';
 
-const [era, scenario, url, otherUrl] = process.argv.slice(2);
+const [mode, scenario, url, otherUrl] = process.argv.slice(2);
 const bin = path('./node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js');
 
 function start(to, ...args) {
-  return spawn(process.execPath, [bin, '--cli', to, '--protocol-era', era, '--format', 'json', '--quiet', ...args], {
+  return spawn(process.execPath, [bin, '--cli', to, '--protocol-era', mode, '--format', 'json', '--quiet', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    // It keeps its files in the home folder; the runs of this machine's user are not ours to touch.
+    // It keeps its files in the home folder. The files of this machine's user must not be changed.
     env: { ...process.env, HOME: path('./inspector-home') },
   });
 }
@@ -27,12 +27,12 @@ async function request(to, method, ...args) {
   cli.stderr.on('data', (data) => (errors += data));
   const [code] = await new Promise((resolve) => cli.once('close', (...ended) => resolve(ended)));
   process.stderr.write(errors);
-  // Code 5: the tool itself says that it failed, which is a result, too.
+  // Code 5 means a tool error, which is also a result.
   assert(code === 0 || code === 5, `${method} ended with exit code ${code}: ${errors}`);
   return JSON.parse(output).result;
 }
 
-/** The parameters of a request, in the words of the command line. */
+/** Returns the parameters of a request as command line arguments. */
 const FLAGS = {
   'tools/call': ({ name, arguments: args }) => ['--tool-name', name, '--tool-args-json', JSON.stringify(args)],
   'resources/read': ({ uri }) => ['--uri', uri],
@@ -44,10 +44,10 @@ const FLAGS = {
 
 async function connect(to, headers) {
   const flags = Object.entries(headers).flatMap(([name, value]) => ['--header', `${name}: ${value}`]);
-  // Nobody is there to sign in.
+  // No user is available for an interactive login.
   flags.push('--stored-auth-only');
   const { protocolVersion } = await request(to, 'initialize', ...flags);
-  assert.equal(protocolVersion, era === 'modern' ? '2026-07-28' : '2025-11-25');
+  assert.equal(protocolVersion, mode === 'modern' ? '2026-07-28' : '2025-11-25');
   return {
     send: (method, params) => request(to, method, ...flags, ...(FLAGS[method]?.(params) ?? [])),
     close: () => {},
@@ -96,8 +96,8 @@ async function conformance() {
     assert.equal(messages[0].content.text, 'This is a simple prompt for testing.');
   });
 
-  if (era === 'modern') {
-    // Ctrl-C closes the stream of the call, and from 2026-07-28 on that is what cancels it.
+  if (mode === 'modern') {
+    // Ctrl-C closes the stream of the call, which cancels it from 2026-07-28 on.
     await check('cancel', async () => {
       const before = await cancelledCount();
       const cli = start(url, '--method', 'tools/call', '--tool-name', 'test_slow', '--tool-arg', 'seconds=30');
@@ -108,12 +108,12 @@ async function conformance() {
   } else {
     skip('cancel', 'only a timeout of 60 s would make it cancel; Ctrl-C ends it without a word to the server');
     await check('hang-up', () => callThroughProxy('test_reconnection'));
-    // Without a progress token the tool would send nothing to cut after.
+    // Without a progress token the tool would send no event to close the connection after.
     await check('cut', () => callThroughProxy('test_tool_with_progress', '--tool-metadata', 'progressToken=7'));
   }
 }
 
-// Every request is a process that takes its time to start.
+// Every request starts a process, which takes some time.
 const manners = { cannot: { complete: 'the command line has no completion/complete' }, lanes: 2 };
 
 await main(() =>

@@ -15,7 +15,7 @@ async function remote(to, headers = {}) {
   const transport = new StdioClientTransport({
     command: process.execPath,
     args: [path('./node_modules/mcp-remote/dist/proxy.js'), to, '--protocol', mode, ...flags],
-    // It keeps tokens and locks in a folder of its own, by default in the home folder.
+    // It keeps tokens and locks in its own folder, by default in the home folder.
     env: { ...getDefaultEnvironment(), MCP_REMOTE_CONFIG_DIR: path('./mcp-auth') },
     stderr: 'pipe',
   });
@@ -25,8 +25,8 @@ async function remote(to, headers = {}) {
     process.stderr.write(data);
   });
   const peer = await connect(transport);
-  // Only its log tells which revision it speaks to the server.
-  assert.equal(log.includes('Remote server speaks MCP 2026-07-28'), mode === 'auto', 'the other era was chosen');
+  // Only its log shows the revision that it uses with the server.
+  assert.equal(log.includes('Remote server speaks MCP 2026-07-28'), mode === 'auto', 'another revision was used');
   return peer;
 }
 
@@ -38,7 +38,7 @@ async function conformance() {
   const peer = await check('connect', () => remote(url));
   if (!peer) return;
   if (mode === 'auto') {
-    // The host's side stays a 2025-11-25 session: what the server asks in a result, the host gets as a request.
+    // The host's side stays a 2025-11-25 session: a question in a result of the server becomes a request to the host.
     await checkConversation(peer, { modern: true });
     skip('cancel', 'it posts notifications/cancelled, but 2026-07-28 cancels by closing the stream, and it does not');
   } else {

@@ -3,9 +3,9 @@
 const TOTAL_MS = 60_000;
 const CHECK_MS = 20_000;
 
-/** Runs `body`, which makes the checks, and ends the process with the outcome. */
+/** Runs `body`, which runs the checks, and exits with the result. */
 export async function main(body) {
-  // Nothing a client leaves open may keep the run alive, so the process ends here and not by itself.
+  // Open handles of a client must not keep the process running, so it exits here.
   setTimeout(() => finish('total', `not done after ${TOTAL_MS} ms`), TOTAL_MS);
   try {
     await body();
@@ -15,7 +15,7 @@ export async function main(body) {
   finish();
 }
 
-/** Gives what `body` gives. A check that throws or hangs fails and gives nothing; the checks after it still run. */
+/** Returns the result of `body`. A check that throws or hangs fails and returns nothing. Later checks still run. */
 export async function check(name, body) {
   let timer;
   const late = new Promise((_, reject) => {

@@ -1,12 +1,12 @@
-// A scenario is a file of conversations that all clients have; `interop/README.md` describes it.
+// A scenario is a file of conversations for all clients. `interop/README.md` describes it.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { check, skip } from './report.mjs';
 
 /**
- * `servers` says where the scenario's servers are; conversations with others are not for this run.
- * `connect(to, headers)` gives `send(method, params)`, which throws what the client throws, and `close()`.
- * `cannot` has the reasons for checks that this client has no way to do; `lanes` is how many run side by side.
+ * `servers` has the addresses of the scenario's servers. Conversations with other servers are skipped.
+ * `connect(to, headers)` returns `send(method, params)`, which throws the errors of the client, and `close()`.
+ * `cannot` has the reasons for checks that this client does not support. `lanes` is the number of parallel checks.
  */
 export async function checkScenario(file, servers, connect, { cannot = {}, lanes = 1 } = {}) {
   for (const { server, headers, checks } of JSON.parse(await readFile(file, 'utf8'))) {
@@ -24,7 +24,7 @@ export async function checkScenario(file, servers, connect, { cannot = {}, lanes
   }
 }
 
-/** The `connect` of a package, which gives `client` and `call`, as a scenario wants it. */
+/** Adapts the `connect` of a package, which returns `client` and `call`, to a scenario. */
 export function library(connect) {
   return async (to, headers) => {
     const { client, call } = await connect(to, headers);
@@ -39,7 +39,7 @@ export function library(connect) {
       'completion/complete': (params) => client.complete(params),
     };
     const close = async () => {
-      // Over HTTP: DELETE, which a server without sessions refuses in a way that is no error.
+      // Over HTTP this sends DELETE, which a server without sessions rejects without an error.
       await client.transport.terminateSession?.();
       await client.close();
     };

@@ -34,7 +34,7 @@ async def conformance():
     async with connect(url) as session:
 
         async def cancel(seconds):
-            # This generation tells the server nothing when a call is given up, and shows the id of no request.
+            # This generation does not notify the server of a cancelled call, and does not expose request ids.
             notification = CancelledNotification(params=CancelledNotificationParams(requestId=session._request_id))
             async with anyio.create_task_group() as calls:
                 calls.start_soon(session.call_tool, "test_slow", {"seconds": seconds})

@@ -1,4 +1,4 @@
-"""What both generations of the mcp package must manage. The fixtures are those of `examples/conformance`."""
+"""The checks of both generations of the mcp package. The fixtures are those of `examples/conformance`."""
 
 import anyio
 
@@ -8,14 +8,14 @@ ANSWER = "Ada"
 
 
 def answer(params):
-    """Answers an elicitation: every field asked for is a string, and gets the same answer."""
+    """Responds to an elicitation. Every requested field is a string, and gets the same value."""
     # The field was renamed between the generations.
     schema = getattr(params, "requested_schema", None) or params.requestedSchema
     return {field: ANSWER for field in schema["properties"]}
 
 
 async def conversation(client, cancel, modern):
-    """`cancel(seconds)` calls `test_slow`, and gives up on it; how depends on the generation."""
+    """`cancel(seconds)` calls `test_slow` and cancels it. The way depends on the generation."""
 
     async def lists():
         tools = [tool.name for tool in (await client.list_tools()).tools]
@@ -65,7 +65,7 @@ async def conversation(client, cancel, modern):
 
 async def resumption(connect):
     """`connect` goes through the proxy of `cargo xtask interop`. First the server itself ends the stream of a call
-    early; then the proxy drops the connection after a progress event. Both results come by GET with Last-Event-ID."""
+    early; then the proxy closes the connection after a progress event. Both results arrive by GET with Last-Event-ID."""
     async with connect() as client:
 
         async def hang_up():
@@ -76,7 +76,7 @@ async def resumption(connect):
 
 
 async def progress(client):
-    """After a cut, the same three events prove that nothing was lost and nothing came twice."""
+    """After a disconnect, the same three events prove that no event was lost or duplicated."""
     seen = []
 
     async def note(progress, total, message):

@@ -13,7 +13,7 @@ _failed = False
 
 
 def run(body):
-    """Runs `body`, which makes the checks, and ends the process with the outcome."""
+    """Runs `body`, which runs the checks, and exits with the result."""
     # A thread, because a client that hangs while it closes would also hang a timeout of the event loop.
     late = threading.Timer(TOTAL_SECONDS, _end, ["total", f"not done after {TOTAL_SECONDS} s"])
     late.daemon = True
@@ -26,7 +26,7 @@ def run(body):
 
 
 async def check(name, body):
-    """A check that raises or hangs fails; the checks after it still run."""
+    """Runs a check. A check that raises or hangs fails. Later checks still run."""
     try:
         with anyio.fail_after(CHECK_SECONDS):
             await body()
@@ -47,7 +47,7 @@ def _end(name, why):
 
 
 def reason(error):
-    """The innermost error: task groups wrap what went wrong in a group of one."""
+    """Returns the innermost error, because task groups wrap an error in a group of one."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return " ".join(f"{type(error).__name__}: {error}".split())

@@ -1,4 +1,4 @@
-"""A scenario is a file of conversations that all clients have; `interop/README.md` describes it."""
+"""A scenario is a file of conversations for all clients. `interop/README.md` describes it."""
 
 import json
 import re
@@ -24,7 +24,7 @@ METHODS = {
 
 
 async def scenario(file, servers, connect):
-    """`servers` says where the scenario's servers are; conversations with others are not for this run.
+    """`servers` has the addresses of the scenario's servers. Conversations with other servers are skipped.
     `connect(to, headers)` is a context with a client, one for each check: the first generation of the package closes
     the connection when the server answers 401."""
     with open(file) as text:

@@ -1,10 +1,10 @@
-// Definitions of every kind: made once, changed by their ETags, listed in pages, and deleted when the user agrees.
+// Definitions of every kind: created once, changed with ETags, listed in pages, and deleted after confirmation.
 import assert from 'node:assert/strict';
 import { check } from './report.mjs';
 
 /**
- * One kind as the tools name it. `body` is what is made and `change` what is changed of it; the sample has one of each
- * kind, whose name is `sample`. They are in the order of what refers to what.
+ * One kind with its name in the tools. `body` is the created definition and `change` the changed members. `sample` is
+ * the name of the definition of this kind in the sample. A kind follows the kinds that it references.
  */
 const KINDS = [
   {
@@ -84,7 +84,7 @@ const KINDS = [
       ],
       knowledgeSources: [{ name: 'tour-made' }],
     },
-    change: { description: 'Answers nobody.' },
+    change: { description: 'Gives no answers.' },
   },
 ];
 
@@ -123,7 +123,7 @@ export async function checkDefinitions(peer) {
       const [member, value] = Object.entries(kind.change)[0];
       assert.deepEqual(after[member], value);
 
-      // Whoever saw the old one is told what has changed since.
+      // A caller with the old ETag gets the differences.
       const stale = await peer.refused('conflict', save, { ...named, body: before, etag: before['@odata.etag'] });
       assert.equal(stale.status, 412);
       assert.equal(stale.currentETag, after['@odata.etag']);
@@ -173,7 +173,7 @@ export async function checkDefinitions(peer) {
   });
 }
 
-/** Takes back what `checkDefinitions` made. */
+/** Deletes the objects that `checkDefinitions` created. */
 export async function checkDeletions(peer) {
   for (const kind of KINDS.toReversed()) {
     const name = nameOf(kind);

@@ -1,4 +1,4 @@
-// Documents one by one and in batches, what is counted of them, and the analyzers.
+// Single documents and batches, counts, and the analyzers.
 import assert from 'node:assert/strict';
 import { check } from './report.mjs';
 

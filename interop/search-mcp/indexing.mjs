@@ -1,4 +1,4 @@
-// Indexers: runs with progress and as tasks, their state, who is told of it, and what is wrong with them.
+// Indexers: runs with progress and as tasks, their status, notifications about it, and diagnosis.
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { check, skip } from './report.mjs';
 const INDEXER = { indexerName: 'trail-reports-indexer' };
 const STATUS = 'search://indexers/trail-reports-indexer/status';
 const TASKS = 'io.modelcontextprotocol/tasks';
-/** Enough that a run is seen under way. */
+/** Enough rows to observe a run in progress. */
 const ROWS = 3_000;
 
 export async function checkIndexing(peer, server) {
@@ -84,7 +84,7 @@ export async function checkIndexing(peer, server) {
   });
 }
 
-/** A run of many rows, so that there is something to tell on the way. */
+/** A run of many rows, so that it reports progress. */
 async function checkProgress(peer, server) {
   await check('run an indexer with progress', async () => {
     const folder = join(server.folder, server.service.data, 'blobs/tour-rows');
@@ -104,7 +104,7 @@ async function checkProgress(peer, server) {
     const indexer = { name, dataSourceName: name, targetIndexName: name, parameters };
     await peer.call('createOrUpdateIndexer', { indexerName: name, body: indexer });
 
-    // An indexer runs as soon as it is made, and this call waits for that run or makes one of its own.
+    // An indexer runs when it is created. This call waits for that run or starts its own.
     await peer.call('runIndexer', { indexerName: name });
     const arrived = [];
     const { onmessage } = peer.client.transport;
@@ -139,7 +139,7 @@ async function checkSubscription(peer) {
     if (peer.modern) subscription = await peer.client.listen({ resourceSubscriptions: [STATUS] });
     else await peer.client.subscribeResource({ uri: STATUS });
 
-    // The server has to have looked once, or it has nothing to compare with.
+    // The server must have read the status once to detect a change.
     await sleep(1_500);
     const { startTime } = await peer.call('runIndexer', INDEXER);
     const uri = await Promise.race([updated, sleep(10_000, 'nothing came')]);
@@ -152,7 +152,7 @@ async function checkSubscription(peer) {
   });
 }
 
-/** Tasks came with 2026-07-28, and the client must know what to do with the answer. */
+/** Tasks need 2026-07-28, and a client that supports the result. */
 async function checkTask(peer, server) {
   const name = 'run an indexer as a task';
   if (!peer.modern) return skip(name, 'this revision has none');
@@ -166,7 +166,7 @@ async function checkTask(peer, server) {
   try {
     await check(name, async () => {
       const refusal = await other.result('runIndexer', INDEXER).catch((error) => error);
-      // This client refuses the answer, though it may send what follows.
+      // This client rejects the result, but it can send the requests that follow.
       assert.equal(refusal.code, 'UNSUPPORTED_RESULT_TYPE', `it answered ${JSON.stringify(refusal)}`);
       const task = raw.find((result) => result?.resultType === 'task');
       assert.equal(task.status, 'working');
@@ -184,5 +184,5 @@ async function checkTask(peer, server) {
   }
 }
 
-/** A schema for answers that the package has no type for. */
+/** A schema for results that the package has no type for. */
 const ANYTHING = { '~standard': { version: 1, vendor: 'tour', validate: (value) => ({ value }) } };

@@ -1,4 +1,4 @@
-// Operations that have no tool of their own: found, described and called.
+// Operations without their own tool: found, described and called.
 import assert from 'node:assert/strict';
 import { check } from './report.mjs';
 

@@ -1,11 +1,11 @@
-// A connected client, with the few ways in which the tour calls tools.
+// A connected client, with the functions by which the tour calls tools.
 import assert from 'node:assert/strict';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 
 export class Peer {
   /** The names of the tools that were called. */
   called = new Set();
-  /** What the user was asked, and the answer to the next questions. */
+  /** The questions to the user, and the response to the next questions. */
   asked = [];
   agrees = true;
 
@@ -29,7 +29,7 @@ export class Peer {
     return peer;
   }
 
-  /** The structured answer of a call that works. The text must say the same. */
+  /** Returns the structured result of a successful call. The text must be equal. */
   async call(name, args = {}, options) {
     const result = await this.result(name, args, options);
     assert(!result.isError, `${name} failed: ${result.content[0]?.text}`);
@@ -37,7 +37,7 @@ export class Peer {
     return result.structuredContent;
   }
 
-  /** The JSON of a call that must fail, and fail with this kind of error. */
+  /** Returns the JSON of a call that must fail with this kind of error. */
   async refused(kind, name, args) {
     const text = await this.failed(name, args);
     const told = JSON.parse(text);
@@ -46,7 +46,7 @@ export class Peer {
     return told;
   }
 
-  /** The text of a call that must fail. */
+  /** Returns the text of a call that must fail. */
   async failed(name, args) {
     const result = await this.result(name, args);
     assert(result.isError, `${name} worked: ${JSON.stringify(result).slice(0, 300)}`);
@@ -58,7 +58,7 @@ export class Peer {
     return this.client.callTool({ name, arguments: args }, options);
   }
 
-  /** Runs `body` while the user says no to everything; it must be asked this. */
+  /** Runs `body` while the user declines all questions. This question must be asked. */
   async declining(question, body) {
     this.agrees = false;
     try {
@@ -68,7 +68,7 @@ export class Peer {
     }
   }
 
-  /** Runs `body`, in which the user must be asked this exactly once. */
+  /** Runs `body`, in which the user must get this question exactly once. */
   async answering(question, body) {
     this.asked = [];
     const value = await body();
@@ -77,7 +77,7 @@ export class Peer {
     return value;
   }
 
-  /** All pages of a list of items. */
+  /** Returns the items of all pages of a list. */
   async pages(name, args, limit) {
     const pages = [];
     let cursor;

@@ -1,4 +1,4 @@
-// Searching, and help with typing.
+// Searches, suggestions and completions.
 import assert from 'node:assert/strict';
 import { check } from './report.mjs';
 
@@ -115,7 +115,7 @@ export async function checkQueries(peer) {
   });
 
   await check('search by meaning says that it is partial', async () => {
-    // The embedded service has no semantic ranker and answers 206 with what the words found.
+    // The embedded service has no semantic ranker and returns 206 with the keyword results.
     const args = { queryType: 'semantic', semanticConfiguration: 'reading', captions: 'extractive' };
     const found = await search({ search: 'where can I see birds', select: 'id', ...args });
     assert(found.items.length > 0, 'nothing is found');

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { check } from './report.mjs';
 
-/** What each template can be read with: the variable, what is typed of it, the completions, and a value. */
+/** The inputs for each template: the variable, the typed prefix, the completions, and a value. */
 const TEMPLATES = {
   'search://indexes/{name}': ['name', 'trail', ['trail-reports', 'trails'], 'trails'],
   'search://agents/{name}': ['name', 'TRAIL', ['trail-guide'], 'trail-guide'],
@@ -12,7 +12,7 @@ const TEMPLATES = {
   'search://indexes/{name}/profile': ['name', 'trails', ['trails'], 'trails'],
 };
 
-/** What is always there, and what the sample adds. */
+/** The resources that always exist, and those of the sample. */
 const RESOURCES = [
   'search://agents',
   'search://agents/trail-guide',
@@ -26,7 +26,7 @@ const RESOURCES = [
   'search://servicestats',
 ];
 
-/** What a reader of each resource looks for. */
+/** The expected content of each resource. */
 const HOLDS = {
   'search://indexes': (it) => assert.deepEqual(names(it.items), ['trail-reports', 'trails']),
   'search://agents': (it) => assert.deepEqual(names(it.items), ['trail-guide']),
@@ -122,7 +122,7 @@ export async function checkPrompts({ client }) {
       const { messages } = await client.getPrompt({ name, arguments: args });
       const { text } = messages[0].content;
       for (const value of Object.values(args)) {
-        // A value is written as JSON, so that it cannot pass for a step.
+        // A value is written as JSON, so that it cannot be mistaken for a step.
         const written = value.startsWith('{') ? value : JSON.stringify(value);
         assert(text.includes(written), `${written} is not in the text`);
       }

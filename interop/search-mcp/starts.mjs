@@ -1,4 +1,4 @@
-// Other ways to start the server: without anything that changes, and on stdin and stdout.
+// Other ways to start the server: read-only, and on stdin and stdout.
 import assert from 'node:assert/strict';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { Peer } from './peer.mjs';
@@ -45,7 +45,7 @@ export async function checkReadOnly(program, folder, modern) {
     const given = { sample: '{}', needs: 'search' };
     const { messages } = await peer.client.getPrompt({ name: 'design_index', arguments: given });
     assert.match(messages[0].content.text, /read-only/);
-    // What is only changes is not offered.
+    // Tools that only change data are not listed.
     const { prompts } = await peer.client.listPrompts();
     assert.equal(prompts.length, 4);
   });
@@ -53,7 +53,7 @@ export async function checkReadOnly(program, folder, modern) {
   server.stop();
 }
 
-/** A server on stdio ends with its stdin, whatever becomes of the tour. */
+/** A server on stdio ends when its stdin ends, even if the tour fails. */
 export async function checkStdio(program, folder, modern) {
   const transport = new StdioClientTransport({
     command: program,

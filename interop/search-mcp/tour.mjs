@@ -18,7 +18,7 @@ import { checkReadOnly, checkStdio } from './starts.mjs';
 const [mode, program, folder] = process.argv.slice(2);
 const modern = mode === 'auto';
 
-/** The path of a new folder, for a server of its own. */
+/** Returns the path of a new folder for a server. */
 function place(name) {
   const path = join(folder, name);
   mkdirSync(path, { recursive: true });

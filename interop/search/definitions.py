@@ -1,4 +1,4 @@
-"""Indexes, synonym maps and aliases: made, read, listed, changed and guarded by ETags."""
+"""Indexes, synonym maps and aliases: created, read, listed, changed and protected by ETags."""
 
 import copy
 

@@ -50,10 +50,10 @@ async def documents_are_merged(sdk):
 @check
 async def a_batch_can_fail_in_part(sdk):
     documents = sdk.documents("hotels")
-    results = await documents.merge_documents([{"id": "1", "motto": "x"}, {"id": "nobody", "motto": "y"}])
-    same(outcomes(results), [("1", True, 200), ("nobody", False, 404)])
+    results = await documents.merge_documents([{"id": "1", "motto": "x"}, {"id": "missing", "motto": "y"}])
+    same(outcomes(results), [("1", True, 200), ("missing", False, 404)])
     same(bool(results[1].error_message), True)
-    same(outcomes(await documents.delete_documents([{"id": "nobody"}])), [("nobody", True, 200)])
+    same(outcomes(await documents.delete_documents([{"id": "missing"}])), [("missing", True, 200)])
     await documents.merge_documents([{"id": "1", "motto": None}])
 
 
@@ -71,12 +71,12 @@ async def a_batch_mixes_actions(sdk):
 async def a_document_is_looked_up(sdk):
     documents = sdk.documents("hotels")
     read = await documents.get_document("4")
-    # Vectors are not shown unless their field says so.
+    # Vectors are returned only if their field is retrievable.
     same({name: value for name, value in plain(read).items() if value is not None}, plain(HOTELS[3]))
     same(read["place"]["coordinates"], HOTELS[3]["place"]["coordinates"])
     chosen = await documents.get_document("1", selected_fields=["id", "address/city"])
     same(dict(chosen), {"id": "1", "address": {"city": "Seattle"}})
-    await refused(404, documents.get_document("nobody"))
+    await refused(404, documents.get_document("missing"))
     await refused(404, documents.get_document("a/b'c"))
     await refused(400, documents.get_document("1", selected_fields=["nope"]))
 
@@ -116,7 +116,7 @@ async def a_buffered_sender_sends_all(sdk):
     failed = []
     sender = sdk.sender("many", initial_batch_action_count=100, on_error=failed.append)
     documents = [{"id": f"{number:05}", "text": f"text {number}", "number": number} for number in range(2500)]
-    # In small steps: the package looks for every result among all documents that it sent with it.
+    # In small batches, because the package searches every result among all documents of the batch.
     for start in range(0, 2500, 100):
         await sender.upload_documents(documents[start : start + 100])
     await sender.merge_documents([{"id": "00007", "text": "seven"}])

@@ -1,4 +1,4 @@
-"""The index that most checks search, and its documents."""
+"""The index that most checks use, and its documents."""
 
 from azure.search.documents.indexes.models import (
     ComplexField,

@@ -42,7 +42,7 @@ def write(sdk, container, name, text):
 
 
 def configured(**how):
-    # Left unsaid, the older generation sends defaults of its own: a database's timeout, and that bad files are fine.
+    # Without these values the older generation sends its own defaults: a database timeout, and tolerance of bad files.
     configuration = IndexingParametersConfiguration(query_timeout=None, fail_on_unprocessable_document=True, **how)
     return IndexingParameters(configuration=configuration)
 
@@ -55,7 +55,7 @@ async def source(sdk, container):
 
 
 async def ended(sdk, name, runs):
-    """Waits until an indexer has ended so many runs, and gives its status."""
+    """Waits until an indexer has finished this many runs, and returns its status."""
     while True:
         status = await sdk.indexers.get_indexer_status(name)
         history = [run for run in status.execution_history if run.status not in ("inProgress", "reset")]
@@ -78,7 +78,7 @@ async def data_sources_come_and_go(sdk):
     same((read.type, read.connection_string), ("azureblob", None))
     has([one.name for one in await sdk.indexers.get_data_source_connections()], name)
     has(await sdk.indexers.get_data_source_connection_names(), name)
-    # What was read is written back, without the secret, which stays.
+    # The definition is written back without the secret, which is kept.
     read.description = "files of a folder"
     changed = await sdk.indexers.create_or_update_data_source_connection(read)
     same(changed.description, "files of a folder")
@@ -111,7 +111,7 @@ async def an_indexer_reads_json(sdk):
     )
     made = await sdk.indexers.create_indexer(indexer)
     same((made.name, made.target_index_name), (sdk.name("json"), sdk.name("items")))
-    # A new indexer runs at once.
+    # A new indexer runs immediately.
     status = await ended(sdk, sdk.name("json"), 1)
     result = status.last_result
     same((result.status, result.item_count, result.failed_item_count), ("success", 2, 0))
@@ -257,7 +257,7 @@ async def a_skillset_splits_texts(sdk):
 
 
 async def indexed(sdk, container, parameters, succeeded, failed=0, **more):
-    """Makes an indexer of a container's files, and gives its status after the first run."""
+    """Creates an indexer of a container's files, and returns its status after the first run."""
     indexer = SearchIndexer(
         name=sdk.name(container),
         data_source_name=await source(sdk, container),

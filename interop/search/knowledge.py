@@ -1,4 +1,4 @@
-"""Knowledge sources, and what is asked with them: agents in the older generation, knowledge bases in the newer one."""
+"""Knowledge sources, and queries with them: agents in the older generation, knowledge bases in the newer one."""
 
 from azure.search.documents.indexes.models import (
     KnowledgeSourceReference,

@@ -1,4 +1,4 @@
-"""Everything that the tour has made goes, and then it is gone."""
+"""Deletes everything that the tour has created, and checks that it no longer exists."""
 
 from report import check, refused, same
 from sdk import AGENTS, rows

@@ -1,4 +1,4 @@
-"""Searches: syntaxes, filters, order, pages, facets, highlights, scoring and what is refused."""
+"""Searches: syntaxes, filters, order, pages, facets, highlights, scoring and rejected requests."""
 
 from report import check, has, refused, same
 from sdk import done, pages, rows
@@ -7,7 +7,7 @@ SEATTLE = "geography'POINT(-122.33 47.61)'"
 
 
 async def found(sdk, text="*", **how):
-    """Keys, in the order found."""
+    """Returns the keys in the order of the hits."""
     return [row["id"] for row in await rows(sdk.documents("hotels").search(text, **how))]
 
 

@@ -12,17 +12,17 @@ _checks = []
 
 
 class Skip(Exception):
-    """This generation of the package has no such thing."""
+    """This generation of the package does not support the feature."""
 
 
 def check(body):
-    """Makes a function a check; its name says what must happen. Checks run in the order in which they are written."""
+    """Registers a function as a check. Its name describes the expected behavior. Checks run in the order of the source."""
     _checks.append((body.__name__.replace("_", " "), body))
     return body
 
 
 async def run(*args):
-    """Runs all checks. One that raises or hangs fails; the checks after it still run."""
+    """Runs all checks. A check that raises or hangs fails. Later checks still run."""
     # A thread, because a client without async that hangs would also hang a timeout of the event loop.
     late = threading.Timer(TOTAL_SECONDS, _end, [f"FAIL total: not done after {TOTAL_SECONDS} s"])
     late.daemon = True
@@ -52,7 +52,7 @@ def has(seen, wanted):
 
 
 async def refused(status, calling):
-    """The call must end in an error of this HTTP status; gives its text."""
+    """Checks that the call fails with this HTTP status, and returns the text of the error."""
     try:
         await calling
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The package's clients, so that a check reads the same for those with and without async, and for both generations."""
+"""The clients of the package, with one interface for sync and async and for both generations."""
 
 import inspect
 from contextlib import AsyncExitStack
@@ -27,7 +27,7 @@ async def done(value):
 
 
 async def rows(paged):
-    """Everything that a list or a search gives, over all pages."""
+    """Returns all items of a list or a search, over all pages."""
     paged = await done(paged)
     if hasattr(paged, "__aiter__"):
         return [row async for row in paged]
@@ -35,7 +35,7 @@ async def rows(paged):
 
 
 async def pages(paged):
-    """The same, page by page."""
+    """Returns the items page by page."""
     paged = await done(paged)
     if hasattr(paged, "__aiter__"):
         return [[row async for row in page] async for page in paged.by_page()]
@@ -43,7 +43,7 @@ async def pages(paged):
 
 
 class Waiting:
-    """A client each of whose functions is awaited, also where the client itself has no async."""
+    """A client whose functions are all awaited, even if the client itself is not async."""
 
     def __init__(self, client):
         self.client = client
@@ -58,11 +58,11 @@ class Waiting:
 
 
 class Sdk:
-    """One tour: where it goes, with which clients, and how it names its things."""
+    """One tour: the address of the service, the clients, and the names of its objects."""
 
     def __init__(self, mode, url, admin_key, query_key, blobs):
         self.url, self.admin_key, self.query_key, self.blobs = url, admin_key, query_key, blobs
-        # Runs after each other share the service.
+        # Successive runs share the service.
         generation = version("azure-search-documents").split(".")[0]
         self.prefix = f"tour{generation}-{mode}"
         self.is_async = mode == "async"

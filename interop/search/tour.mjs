@@ -74,14 +74,14 @@ const HOTELS = [
   hotel('3', 'Sea View', 'Views of the sea', ['pool', 'view'], 3.9, 80, 2019, [-122.3, 47.7], 'Seattle', [0.9, 0.1, 0]),
 ];
 
-/** Everything that a list or a search gives, over all pages. */
+/** Returns all items of a list or a search, over all pages. */
 async function rows(iterator) {
   const all = [];
   for await (const row of iterator) all.push(row);
   return all;
 }
 
-/** Keys, in the order found. */
+/** Returns the keys in the order of the hits. */
 async function found(words, how) {
   const { results } = await hotels.search(words, how);
   return (await rows(results)).map(({ document }) => document.id).join('');
@@ -135,11 +135,11 @@ async function documents() {
     assert(read.opened instanceof Date && read.place instanceof GeographyPoint);
     await hotels.deleteDocuments('id', ['4']);
     assert.equal(await hotels.getDocumentsCount(), 3);
-    await refused(404, hotels.getDocument('nobody'));
+    await refused(404, hotels.getDocument('missing'));
   });
   await check('a batch can fail in part', async () => {
-    const seen = outcomes(await hotels.mergeDocuments([{ id: '1', motto: 'x' }, { id: 'nobody', motto: 'y' }]));
-    assert.deepEqual(seen, [['1', true, 200], ['nobody', false, 404]]);
+    const seen = outcomes(await hotels.mergeDocuments([{ id: '1', motto: 'x' }, { id: 'missing', motto: 'y' }]));
+    assert.deepEqual(seen, [['1', true, 200], ['missing', false, 404]]);
   });
   await check('a buffered sender sends all, and pages follow each other', async () => {
     const fields = [{ name: 'id', type: 'Edm.String', key: true, sortable: true }];

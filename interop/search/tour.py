@@ -10,7 +10,7 @@ import sys
 from report import run
 from sdk import Sdk
 
-# Each of them adds its checks; later ones use what earlier ones have left.
+# Each module adds its checks. Later ones use the objects that earlier ones have created.
 import definitions  # noqa: F401
 import documents  # noqa: F401
 import queries  # noqa: F401

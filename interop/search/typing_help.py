@@ -1,4 +1,4 @@
-"""Suggestions and completions, while somebody types."""
+"""Suggestions and completions while the user types."""
 
 from report import check, refused, same
 

@@ -1,6 +1,6 @@
 'use strict';
 
-// The app: its files are loaded once, and while they load they register functions and hooks through the module
+// The app. Its files are loaded once. While they load, they register functions and hooks through the module
 // `@azure/functions-core`, which exists only inside a worker.
 
 const { spawnSync } = require('node:child_process');
@@ -43,7 +43,7 @@ class App {
     };
   }
 
-  /** Name and version of the library that the app has installed; null if there is none. */
+  /** Returns name and version of the library that the app has installed, or null. */
   findLibrary() {
     try {
       const file = Module.createRequire(path.join(this.directory, 'package.json')).resolve(`${LIBRARY}/package.json`);
@@ -54,7 +54,7 @@ class App {
     }
   }
 
-  /** Loads the entry files and runs the appStart hooks. What it throws has a message that names file and line. */
+  /** Loads the entry files and runs the appStart hooks. The message of an error names file and line. */
   async start() {
     try {
       this.#package = readPackage(this.directory);
@@ -63,12 +63,12 @@ class App {
         await this.loadModule(file);
         this.#loading = null;
       }
-      // A rejection that nobody handles is announced only after a turn of the event loop.
+      // Node reports an unhandled rejection only after a turn of the event loop.
       await new Promise(setImmediate);
       if (this.functions.size === 0 && this.#strayRejection !== null) {
         throw this.#explain(this.#strayRejection.reason, null);
       }
-      // The library closes app.setup() when it is asked. What it answers concerns HTTP only.
+      // This call makes the library close app.setup(). Its result concerns only HTTP.
       await this.model?.getCapabilities?.({});
     } finally {
       this.#isStarting = false;
@@ -84,7 +84,7 @@ class App {
     return this.runHooks('appTerminate', { hookData: this.#hookData });
   }
 
-  /** Hears of rejections that nobody handled. In an entry file they are often the reason why nothing was registered. */
+  /** Stores an unhandled rejection. In an entry file it is often the reason why no function was registered. */
   noteRejection(reason) {
     if (this.#isStarting) this.#strayRejection ??= { reason };
   }
@@ -93,7 +93,7 @@ class App {
     for (const hook of this.hooks[name]) await hook(context);
   }
 
-  /** Sends a log line, after the log hooks have seen it. A line logged by a log hook does not meet the hooks again. */
+  /** Runs the log hooks, then sends a log line. A line that a log hook logs does not run the hooks again. */
   log(level, category, message, invocation) {
     let line = { level, message, category };
     if (this.hooks.log.length > 0 && !this.#isInLogHook) {
@@ -121,7 +121,7 @@ class App {
     });
   }
 
-  /** The registered functions as the host wants to hear of them. */
+  /** Returns the registered functions as metadata for the host. */
   describe() {
     return Array.from(this.functions, ([functionId, { metadata, file }]) => {
       const bindings = Object.entries(metadata.bindings);
@@ -138,16 +138,16 @@ class App {
     });
   }
 
-  /** The exports of a script of the app, whichever module system it is written for. */
+  /** Loads a script of the app and returns its exports. Supports CommonJS and ES modules. */
   async loadModule(file) {
     const require = Module.createRequire(path.join(this.directory, 'package.json'));
     try {
       if (!isEsModule(file)) return require(file);
       try {
-        // Loaded this way, the library finds the core module even if a loader hook takes over what is imported later.
+        // Loaded with require, the library finds the core module even if a loader hook handles later imports.
         require(LIBRARY);
       } catch {
-        // The app may do without it, or carry it in a bundle; if not, importing the file says so.
+        // The app may not need the library, or may bundle it. Otherwise the import of the file fails.
       }
       return await import(pathToFileURL(file));
     } catch (error) {
@@ -155,7 +155,7 @@ class App {
     }
   }
 
-  /** An error whose message says where in the app it came from, and what to do if that is known. */
+  /** Returns an error whose message names the place in the app and, if known, the fix. */
   #explain(error, file) {
     const importer = / imported from (.+)$/.exec(error?.message)?.[1];
     const place =
@@ -220,7 +220,7 @@ class App {
   }
 }
 
-/** What a registration returns; disposing of it takes the registration back. */
+/** The result of a registration. Disposing of it removes the registration. */
 class Disposable {
   #callback;
 
@@ -247,12 +247,12 @@ function describeBinding({ type, direction, dataType, properties }) {
   };
 }
 
-/** By this mark the library knows errors of the worker from those of the app. */
+/** Creates an error that the library recognizes as an error of the worker, not of the app. */
 function systemError(Type, message) {
   return Object.assign(new Type(message), { isAzureFunctionsSystemError: true });
 }
 
-/** What Node prints about a script that it cannot parse. The error of an ES module does not tell the line. */
+/** Returns Node's report about a script that it cannot parse. The error of an ES module has no line number. */
 function syntaxReport(file) {
   return spawnSync(process.execPath, ['--check', file], { encoding: 'utf8', timeout: 5000 }).stderr;
 }

@@ -1,14 +1,14 @@
 'use strict';
 
-// The stream to the host: frames of 4 bytes of length (big-endian) and that many bytes of JSON, one message each.
-// What the messages mean is decided in worker.cjs.
+// The stream to the host. A frame has 4 bytes of length (big-endian) and that many bytes of JSON: one message.
+// worker.cjs handles the messages.
 
 const net = require('node:net');
 
 const MAX_FRAME_BYTES = 256 * 1024 * 1024;
 const READ_BUFFER_BYTES = 256 * 1024;
 const HEADER_BYTES = 4;
-/** Messages handled in one turn of the event loop: the first answers of a crowd leave while the last ones wait. */
+/** The maximum number of messages per turn of the event loop, so that early answers do not wait for later ones. */
 const AT_ONCE = 12;
 
 /** Connects to `unix:/path` or `tcp:host:port`. `on` has `open()`, `message(object)` and `close(sentence or null)`. */
@@ -71,14 +71,14 @@ class Channel {
     const text = JSON.stringify(message);
     const length = Buffer.byteLength(text);
     if (length > MAX_FRAME_BYTES) {
-      throw new Error(`The message has ${length} bytes, more than the ${MAX_FRAME_BYTES} bytes that fit into one.`);
+      throw new Error(`The message has ${length} bytes, but the limit is ${MAX_FRAME_BYTES} bytes.`);
     }
     if (this.#waiting.length === 0) process.nextTick(() => this.flush());
     this.#waiting.push(text, length);
     this.#waitingBytes += HEADER_BYTES + length;
   }
 
-  /** Writes what is queued; `done` runs when the system has it. */
+  /** Writes the queued messages. `done` is called when they are written. */
   flush(done) {
     const waiting = this.#waiting;
     const bytes = Buffer.allocUnsafe(this.#waitingBytes);
@@ -108,7 +108,7 @@ class FrameReader {
     return this.#headerFilled > 0 || this.#body !== null;
   }
 
-  /** Takes the first `end` bytes of `chunk`. Only a frame that does not lie within them is copied, and once. */
+  /** Reads the first `end` bytes of `chunk`. A frame is copied, once, only if it continues in the next chunk. */
   push(chunk, end) {
     let at = 0;
     while (at < end) {
@@ -118,7 +118,7 @@ class FrameReader {
         this.#headerFilled = 0;
         const length = this.#header.readUInt32BE(0);
         if (length > MAX_FRAME_BYTES) {
-          throw new Error(`it has ${length} bytes, more than the ${MAX_FRAME_BYTES} bytes that are allowed.`);
+          throw new Error(`it has ${length} bytes, but the limit is ${MAX_FRAME_BYTES} bytes.`);
         }
         if (length <= end - at) {
           const start = at;
@@ -145,7 +145,7 @@ function parseAddress(address) {
   if (address.startsWith('unix:')) return { path: address.slice('unix:'.length) };
   const tcp = /^tcp:(.+):(\d+)$/.exec(address);
   if (tcp) return { host: tcp[1], port: Number(tcp[2]) };
-  throw new Error(`"${address}" is not an address: expected unix:/path or tcp:host:port.`);
+  throw new Error(`"${address}" is not a valid address: expected unix:/path or tcp:host:port.`);
 }
 
 module.exports = { connect };

@@ -1,6 +1,6 @@
 'use strict';
 
-// Which files make up an app: the `main` of its package.json, which may be a glob with `*`, `**`, `?` and `{a,b}`.
+// Finds the entry files of an app: `main` of its package.json, which may be a glob with `*`, `**`, `?` and `{a,b}`.
 
 const fs = require('node:fs');
 const path = require('node:path');
@@ -8,7 +8,7 @@ const path = require('node:path');
 const SCRIPT = /\.[cm]?[jt]s$/;
 const DECLARATION = /\.d\.[cm]?ts$/;
 
-/** The app's package.json, or an empty object if there is none. */
+/** Reads the app's package.json. Returns an empty object if the file does not exist. */
 function readPackage(directory) {
   const file = path.join(directory, 'package.json');
   if (!fs.existsSync(file)) return {};
@@ -19,15 +19,15 @@ function readPackage(directory) {
   }
 }
 
-/** Absolute paths in the order to load them. Throws if `main` matches nothing and nothing else describes functions. */
+/** Returns absolute paths in load order. Throws if no file matches `main` and there are no function.json folders. */
 function entryFiles(directory, main) {
   const files = findFiles(directory, main ?? 'index.js');
-  // npm init writes a `main` that an app of function.json folders does not have.
+  // npm init writes a `main`, but an app with function.json folders may not have that file.
   if (files.length > 0 || main === undefined || hasFunctionFolders(directory)) return files;
   const isTypeScript = fs.existsSync(path.join(directory, 'tsconfig.json'));
   throw new Error(
-    `package.json says "main": "${main}", but no file matches it.` +
-      (isTypeScript ? ' The app is written in TypeScript and seems not to be built: run "npm run build".' : ''),
+    `No file matches "main": "${main}" of package.json.` +
+      (isTypeScript ? ' The app is written in TypeScript and may not be built: run "npm run build".' : ''),
   );
 }
 
@@ -35,7 +35,7 @@ function hasFunctionFolders(directory) {
   return fs.readdirSync(directory).some((name) => fs.existsSync(path.join(directory, name, 'function.json')));
 }
 
-/** Alternatives keep the order in which they are written, so that `{index.js,functions/*.js}` loads the index first. */
+/** Keeps the order of alternatives, so that `{index.js,functions/*.js}` loads the index first. */
 function findFiles(directory, glob) {
   const found = new Set();
   for (const pattern of expandBraces(glob.replaceAll('\\', '/'))) {
@@ -84,7 +84,7 @@ function match(directory, [segment, ...rest]) {
   if (segment !== undefined && !/[*?]/.test(segment)) {
     const exact = path.join(directory, segment);
     if (!isLast) return match(exact, rest);
-    // As for any package, the extension and the file name of a folder's index may be left out.
+    // As for any package, the extension and the name of a folder's index file are optional.
     const candidate = ['', '.js', '.cjs', '.mjs', '/index.js'].map((ending) => exact + ending).find(isFile);
     return candidate === undefined ? [] : [candidate];
   }

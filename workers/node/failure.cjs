@@ -1,6 +1,6 @@
 'use strict';
 
-// How whatever was thrown is told to the host: a message for people, the stack for logs, and the place in the app.
+// Converts a thrown value for the host: a message for users, the stack for logs, and the place in the app.
 
 const path = require('node:path');
 const { fileURLToPath } = require('node:url');
@@ -9,7 +9,7 @@ const { inspect } = require('node:util');
 const SUCCESS = { status: 1 };
 const CANCELLED = { status: 2 };
 
-/** A failed `result` member. The message carries no type name; a thing that is no Error is shown as it is. */
+/** Returns a failed `result` member. The message has no type name. A value that is not an Error is inspected. */
 function failed(thrown) {
   return { status: 0, exception: { message: messageOf(thrown), stackTrace: stackOf(thrown) } };
 }
@@ -20,7 +20,7 @@ function messageOf(thrown) {
   return `The function threw ${inspect(thrown)}.`;
 }
 
-/** The stack with its causes: `fetch failed` alone explains nothing. */
+/** Returns the stack with its causes, because a message such as `fetch failed` needs its cause. */
 function stackOf(thrown) {
   let text = typeof thrown?.stack === 'string' ? thrown.stack : '';
   let cause = thrown?.cause;
@@ -31,7 +31,7 @@ function stackOf(thrown) {
   return text;
 }
 
-/** `src/tools.js:12`, the innermost place in the app's own files that the stack names, or null. */
+/** Returns the innermost place in the app's own files, such as `src/tools.js:12`, or null. */
 function placeInApp(stack, directory) {
   const lines = typeof stack === 'string' ? stack.split('\n') : [];
   // A syntax error names its place in the first line and has no frame there.
@@ -41,7 +41,7 @@ function placeInApp(stack, directory) {
   ];
   for (const [, source, line] of places.filter(Boolean)) {
     const absolute = source.startsWith('file:///') ? fileURLToPath(source) : source;
-    // A message may end like a place (`connect ECONNREFUSED 127.0.0.1:80`), and Node's own files are `node:…`.
+    // A message may look like a place (`connect ECONNREFUSED 127.0.0.1:80`), and Node's own files are `node:…`.
     if (!path.isAbsolute(absolute)) continue;
     const file = path.relative(directory, absolute);
     const isInApp = !file.startsWith('..') && !path.isAbsolute(file);

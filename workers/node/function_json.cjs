@@ -1,7 +1,7 @@
 'use strict';
 
 // Functions that a function.json describes: the programming model of @azure/functions 1 to 3, without HTTP.
-// A function is called with a context and its inputs; it returns a value or a promise, or calls `context.done`.
+// A function is called with a context and its inputs. It returns a value or a promise, or calls `context.done`.
 
 const path = require('node:path');
 const { format } = require('node:util');
@@ -10,7 +10,7 @@ const OUT = 1;
 const INOUT = 2;
 const LOG_METHODS = { error: 'error', warn: 'warning', info: 'information', verbose: 'trace' };
 
-/** Loads the script that the metadata of a load request names. Answers `{ metadata, callback, model }`. */
+/** Loads the script that the metadata of a load request names. Returns `{ metadata, callback, model }`. */
 async function loadFunctionJson(app, metadata) {
   const directory = path.resolve(app.directory, metadata.directory ?? '');
   const file = path.resolve(directory, metadata.scriptFile || 'index.js');
@@ -56,7 +56,7 @@ class FunctionJsonModel {
   }
 }
 
-/** Functions take their inputs in the order of function.json, which only the raw bindings keep for certain. */
+/** Returns the bindings in the order of function.json, the order of arguments. Only raw bindings guarantee it. */
 function orderedBindings({ rawBindings, bindings }) {
   if (!rawBindings?.length) return Object.entries(bindings ?? {}).map(([name, { direction }]) => ({ name, direction }));
   const directions = { in: 0, out: OUT, inout: INOUT };
@@ -108,7 +108,7 @@ class FunctionJsonInvocation {
       context.done = (error, result) => (error == null ? resolve(result) : reject(error));
       const returned = callback(context, ...inputs);
       if (typeof returned?.then === 'function') returned.then(resolve, reject);
-      // A function that returns nothing is one that will call done.
+      // A function that returns undefined calls `context.done` later.
       else if (returned !== undefined) resolve(returned);
     });
   }
@@ -117,7 +117,7 @@ class FunctionJsonInvocation {
     const outputs = this.#outputs.filter((name) => name !== '$return');
     const values = { ...context.bindings };
     let returned = result;
-    // An object with a member for an output gives the outputs, and with `$return` the value.
+    // An object with a member for an output contains the outputs, and the return value in `$return`.
     if (isPlainObject(result) && outputs.some((name) => name in result)) {
       Object.assign(values, result);
       returned = result.$return;
@@ -166,7 +166,7 @@ function lowerFirst(key) {
   return key.charAt(0).toLowerCase() + key.slice(1);
 }
 
-/** Metadata keys begin with a small letter at every depth, as they do with the newer model. */
+/** Makes the first letter of metadata keys lower case at every depth, as the newer model does. */
 function lowerKeys(value) {
   if (Array.isArray(value)) return value.map(lowerKeys);
   if (!isPlainObject(value)) return value;

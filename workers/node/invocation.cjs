@@ -1,7 +1,7 @@
 'use strict';
 
-// One run of one function. The programming model (the library's, or ours for function.json) turns the request into
-// arguments and the result into an answer; this file runs the hooks around it.
+// One invocation of a function. The programming model (the library's, or ours for function.json) converts the request
+// to arguments and the result to a response. This file runs the hooks.
 
 const { SUCCESS, CANCELLED, failed } = require('./failure.cjs');
 const { lowerKeys } = require('./function_json.cjs');
@@ -9,7 +9,7 @@ const { lowerKeys } = require('./function_json.cjs');
 const MAX_QUOTED = 1024;
 const MAY_BE_JSON = /^\s*(?:[{["]|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\s*$|(?:true|false|null)\s*$)/;
 
-/** What a programming model calls the core context; `log`, `request`, `metadata` and `state` are its business. */
+/** The core context of a programming model, which uses `log`, `request`, `metadata` and `state`. */
 class Invocation {
   invocationId;
   request;
@@ -17,7 +17,7 @@ class Invocation {
   state = undefined;
   /** Shared by the hooks of this invocation. */
   hookData = {};
-  /** The context that the handler sees, once there is one. */
+  /** The context of the handler, after it is created. */
   userContext = undefined;
   isCancelled = false;
   #app;
@@ -33,7 +33,7 @@ class Invocation {
     this.#app.log(level, category, message, this);
   }
 
-  /** The `invocationResponse`. Never throws: whatever goes wrong is the answer. */
+  /** Runs the function and returns the `invocationResponse`. Never throws: an error becomes a failed response. */
   async run(model, callback) {
     const { invocationId } = this;
     let response;
@@ -49,7 +49,7 @@ class Invocation {
     } catch (error) {
       response = { invocationId, result: failed(error) };
     }
-    // The library's weak maps may keep this object for a while; the inputs need not live that long.
+    // The library's weak maps may keep this object for a while, so the inputs are released here.
     this.request = undefined;
     return this.isCancelled ? { invocationId, result: CANCELLED } : response;
   }
@@ -84,7 +84,7 @@ class Invocation {
     } catch (error) {
       after.error = error ?? new Error(`The function threw ${error}.`);
     }
-    // A hook may replace the result, and give or take away the error.
+    // A hook may replace the result, and set or clear the error.
     this.state = 'postInvocationHooks';
     await this.#app.runHooks('postInvocation', after);
     this.state = undefined;
@@ -110,7 +110,7 @@ const CONTEXT_MEMBERS = [
 ];
 const mcpTriggers = new WeakMap();
 
-/** The MCP trigger of a function and what its context is called in the metadata; null if it has none. */
+/** Returns the MCP trigger of a function with the name of its context in the metadata, or null. */
 function mcpTriggerOf(metadata) {
   let trigger = mcpTriggers.get(metadata);
   if (trigger === undefined) {
@@ -123,8 +123,8 @@ function mcpTriggerOf(metadata) {
 }
 
 /**
- * What the library hands to a prompt has name, arguments, session and transport only. A prompt that has asked the client
- * needs the answers, so whatever else the context has is added.
+ * Adds the other members of the context to the argument of a prompt. The library passes only name, arguments, session
+ * and transport, but a prompt that requested input from the client needs the responses.
  */
 function completeCall(call, metadata, request) {
   if (typeof call !== 'object' || call === null) return;
@@ -136,14 +136,14 @@ function completeCall(call, metadata, request) {
 }
 
 /**
- * The host sends the context of an MCP trigger once, as its value. On the platform it is in the metadata too, whole and
- * in parts, and a function may look for it there.
+ * Adds the context of an MCP trigger to the trigger metadata. The host sends it once, as the value of the trigger. In
+ * Azure, the metadata also contains the context and its members, and a function may read them there.
  */
 function completeMetadata(triggerMetadata, call, metadata) {
   if (typeof call !== 'object' || call === null || typeof triggerMetadata !== 'object' || triggerMetadata === null) return;
   const trigger = mcpTriggerOf(metadata);
   if (trigger === null) return;
-  // The models make first letters small at every depth of the metadata; few functions look, so only when one does.
+  // The models make first letters lower case at every depth of the metadata. This is done only on first access.
   let lowered;
   const small = () => (lowered ??= lowerKeys(call));
   const offer = (name, read) => {
@@ -158,7 +158,7 @@ function completeMetadata(triggerMetadata, call, metadata) {
   offer(trigger.name, small);
 }
 
-/** The library's `McpToolResponse` takes `isError` and forgets it on the way; only a whole result can say it. */
+/** Restores `isError`, which the library's `McpToolResponse` accepts but drops. Only a complete result can carry it. */
 function keepError(response) {
   const envelope = parsed(response.returnValue?.string);
   if (typeof envelope?.type !== 'string' || typeof envelope.content !== 'string') return;
@@ -178,7 +178,7 @@ function parsed(text) {
   }
 }
 
-// Bytes are base64 on the wire and Buffers in the models.
+// Bytes are base64 on the wire and Buffers in the programming models.
 
 function decodeRequest(request) {
   request.inputData ??= [];
@@ -190,7 +190,7 @@ function decodeData(data) {
   if (data === undefined) return;
   const { string } = data;
   if (string !== undefined) {
-    // Models try to parse every string as JSON. A short one that is none is cheaper quoted than thrown and caught.
+    // Models try to parse every string as JSON. Quoting a short string is cheaper than a failed parse.
     if (string.length < MAX_QUOTED && !MAY_BE_JSON.test(string)) {
       data.json = JSON.stringify(string);
       data.string = undefined;
@@ -209,7 +209,7 @@ function encodeData(data) {
     const { buffer, byteOffset, byteLength } = data.bytes;
     return { bytes: Buffer.from(buffer, byteOffset, byteLength).toString('base64') };
   }
-  // Models call 1e300 an integer, and JSON has no NaN.
+  // Models treat 1e300 as an integer, and JSON has no NaN.
   if (data.int !== undefined && !Number.isSafeInteger(data.int)) return { double: data.int };
   if (data.double !== undefined && !Number.isFinite(data.double)) return { string: String(data.double) };
   return data;

@@ -1,10 +1,10 @@
 'use strict';
 
-// The Node language worker: connects to the host, loads the app, runs its functions. Start reading at MESSAGES.
+// The Node language worker. It connects to the host, loads the app and runs its functions. Start reading at MESSAGES.
 //
 //   node worker.cjs --socket unix:/path|tcp:host:port --worker-id ID --request-id ID
 //
-// stdout belongs to the app. Trouble of the worker itself goes to stderr in plain sentences.
+// stdout is for the app. The worker writes its own errors to stderr.
 
 const fs = require('node:fs');
 const { App, WORKER_VERSION } = require('./app.cjs');
@@ -35,12 +35,12 @@ const MESSAGES = {
 
 const exit = process.exit.bind(process);
 const options = parseOptions(process.argv.slice(2));
-/** Functions that the host had loaded, by id: `{ metadata, callback, model }`. */
+/** Loaded functions, by id: `{ metadata, callback, model }`. */
 const loaded = new Map();
-/** Invocations under way, by id. */
+/** Running invocations, by id. */
 const running = new Map();
 let app = null;
-/** Settles when the app is loaded; rejects with the reason why it could not be. */
+/** Resolves when the app is loaded. Rejects with the reason if that fails. */
 let started = null;
 let isTerminating = false;
 
@@ -70,11 +70,11 @@ function dispatch(message) {
   }
 }
 
-/** Answers first and loads the app then, so that the host can tell a slow app from a worker that does not start. */
+/** Responds before it loads the app, so that the host can distinguish a slow app from a worker that does not start. */
 function initialize(request, requestId) {
   let directory;
   try {
-    // Node names files by their real path, and so do the places in error messages.
+    // Node reports files by their real path, which error messages use too.
     directory = fs.realpathSync(
       request.functionAppDirectory || process.env.FUNCTIONS_APPLICATION_DIRECTORY || process.cwd(),
     );
@@ -99,7 +99,7 @@ function initialize(request, requestId) {
   });
   channel.flush();
   started = app.start();
-  // Whoever waits for it hears of a failure; until then it is not an unhandled one.
+  // Requests that await this promise report a failure. Until then it must not count as unhandled.
   started.catch(() => {});
 }
 
@@ -150,12 +150,12 @@ async function invoke(request, requestId) {
   try {
     channel.send({ requestId, invocationResponse });
   } catch (error) {
-    // The answer is too big to be sent, or too big even for a string.
+    // The response is too large for a message or even for a string.
     channel.send({ requestId, invocationResponse: { invocationId, result: failed(error) } });
   }
 }
 
-/** The library has no way to tell a handler, so it runs on; only its answer is marked. */
+/** Marks an invocation as cancelled. The library cannot notify a handler, so the handler continues to run. */
 function cancel({ invocationId }) {
   const invocation = running.get(invocationId);
   if (invocation !== undefined) invocation.isCancelled = true;
@@ -173,20 +173,20 @@ async function terminate() {
 }
 
 function guardProcess() {
-  // Ctrl-C reaches every process of the terminal; the host decides when a worker ends.
+  // Ctrl-C reaches every process of the terminal, but the host decides when a worker exits.
   process.on('SIGINT', () => {});
   process.on('SIGTERM', () => exit(143));
   process.on('unhandledRejection', (reason) => {
     app?.noteRejection(reason);
-    logError('A promise was rejected and nothing handled it', reason);
+    logError('Unhandled promise rejection', reason);
   });
   process.on('uncaughtException', (error) => {
-    logError('An exception outside of any invocation ends the worker', error);
+    logError('Uncaught exception, the worker exits', error);
     exitAfterFlush(1);
   });
   process.exit = (code = process.exitCode ?? 0) => {
     const place = placeInApp(new Error().stack, app?.directory ?? process.cwd());
-    complain(`The app called process.exit(${code})${place ? ` at ${place}` : ''}, which ends its worker.`);
+    complain(`The app called process.exit(${code})${place ? ` at ${place}` : ''}, so its worker exits.`);
     channel.flush();
     exit(code);
   };
@@ -207,7 +207,7 @@ function complain(sentence) {
   try {
     fs.writeSync(2, `${sentence}\n`);
   } catch {
-    // Nobody reads stderr any more.
+    // stderr is closed.
   }
 }
 

@@ -1,6 +1,6 @@
-//! `cargo xtask bench`: our server against the limit and the peers, by `bench/run.py`, and a verdict on the result.
-//! `cargo xtask bench functions` and `cargo xtask bench search` are others: the Functions host against its workers alone,
-//! and the search service against tantivy alone.
+//! `cargo xtask bench`: compares our server with the limit and with other servers, by `bench/run.py`, and
+//! checks the result. `cargo xtask bench functions` compares the Functions host with its workers alone,
+//! `cargo xtask bench search` the search service with tantivy alone.
 
 mod functions;
 mod search;
@@ -14,7 +14,7 @@ use anyhow::{Result, bail};
 pub(crate) use self::functions::median;
 use crate::workspace;
 
-/// The limit, the two quickest peers, and us: enough for a verdict.
+/// The limit, the two fastest other servers, and ours. They are sufficient for a verdict.
 const QUICK: &str = "limit hyper-parse,rmcp,turbomcp,bindpost";
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             None => every_step(all)?,
         }
     }
-    // Somebody who asks for one step gets one step.
+    // A command line with one step runs only that step.
     if theirs.is_none() { verdict::print(&folder().join("out")) } else { Ok(()) }
 }
 

@@ -1,7 +1,8 @@
-//! `cargo xtask compare`: the servers of `examples/compare`, each in its framework, and one test for all of them.
+//! `cargo xtask compare`: runs one test against the servers of `examples/compare`, each in its framework.
 //!
-//! The code that `docs/compare.md` shows is compared with theirs. With `--measure` also its figures, all from one run.
-//! `cargo xtask compare openapi` is another comparison, of what makes tools of OpenAPI documents.
+//! It also checks that the code in `docs/compare.md` is code of these servers. `--measure` adds the
+//! figures, all from one run. `cargo xtask compare openapi` compares servers that convert OpenAPI documents
+//! to tools.
 
 mod excerpts;
 mod measure;
@@ -22,7 +23,7 @@ use crate::{node, packages};
 /// A server of the comparison.
 struct Framework {
     name: &'static str,
-    /// What its user writes, below `examples/compare`.
+    /// The source that a user writes, below `examples/compare`.
     source: &'static str,
     manifest: &'static str,
     language: FrameworkLanguage,
@@ -32,7 +33,7 @@ struct Framework {
 enum FrameworkLanguage {
     Rust {
         package: &'static str,
-        /// A peer has a lock file of its own and is built into a folder of its own; ours is a member of this workspace.
+        /// Other servers have their own lock file and build folder. Ours is a member of this workspace.
         is_peer: bool,
     },
     Node,
@@ -66,10 +67,10 @@ static FRAMEWORKS: [Framework; 4] = [
     },
 ];
 
-/// Any would do; the servers get it from the environment.
+/// An arbitrary key. The servers read it from the environment.
 const KEY: &str = "k3y-0f-the-c0mparis0n";
 
-/// Python takes a few seconds to import everything on a busy machine.
+/// The timeout of a start. Python needs a few seconds to import its packages on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -80,7 +81,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         _ => bail!("compare takes --measure, or openapi [--program FILE]"),
     };
     excerpts::check()?;
-    // What is measured is also what was tested.
+    // The measured server is the tested one.
     let build = if measure { FrameworkBuild::Release } else { FrameworkBuild::Debug };
     let folder = workspace::target().join("compare");
     fs::create_dir_all(&folder)?;
@@ -89,7 +90,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     for framework in &FRAMEWORKS {
         let begin = Instant::now();
         installed.push(framework.install(&folder, &node, build)?);
-        println!("{} is there after {:.1} s", framework.name, begin.elapsed().as_secs_f64());
+        println!("{} is ready after {:.1} s", framework.name, begin.elapsed().as_secs_f64());
     }
     let mut failed = Vec::new();
     for server in &installed {
@@ -135,7 +136,7 @@ impl Framework {
 fn build_rust(target: &Path, manifest: &Path, package: &str, build: FrameworkBuild) -> Result<PathBuf> {
     let mut command = cargo(&["build", "--locked", "--quiet", "--package", package, "--manifest-path"]);
     command.arg(manifest).env("CARGO_TARGET_DIR", target);
-    // The peers' release profile has the settings of our `dist`.
+    // The release profile of the other servers has the settings of our `dist`.
     let is_ours = manifest.ends_with("bindpost/Cargo.toml");
     let folder = match build {
         FrameworkBuild::Release if is_ours => "dist",
@@ -156,14 +157,14 @@ fn sources() -> PathBuf {
 /// A server that can be started.
 struct InstalledServer {
     framework: &'static Framework,
-    /// The program and its arguments, but for the port.
+    /// The program and its arguments, without the port.
     command: Vec<PathBuf>,
-    /// Where its packages are, or where it was built.
+    /// The folder of its packages or of its build.
     folder: PathBuf,
 }
 
 impl InstalledServer {
-    /// Runs `check.mjs` against a fresh server; it explains what failed.
+    /// Runs `check.mjs` against a new server. The script prints the reason of a failure.
     fn check(&self, node: &Path) -> Result<bool> {
         let server = FrameworkServer::start(self, &[])?;
         let mut check = Command::new(node);
@@ -176,7 +177,7 @@ impl InstalledServer {
     }
 }
 
-/// A server that runs; it ends when this value goes away.
+/// A running server. It is stopped on drop.
 struct FrameworkServer {
     child: Child,
     port: u16,
@@ -184,9 +185,9 @@ struct FrameworkServer {
 }
 
 impl FrameworkServer {
-    /// Starts it behind `wrapper`, a program that runs another in its own place.
+    /// Starts it with `wrapper`, a program that executes another one in its place.
     fn start(installed: &InstalledServer, wrapper: &[&str]) -> Result<Self> {
-        // Somebody else might take the port before the server does; then it ends at once and says so.
+        // Another process may bind the port first. Then the server exits with an error.
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let log = installed.folder.with_extension("log");
         let words = wrapper.iter().map(PathBuf::from).chain(installed.command.iter().cloned());
@@ -216,7 +217,7 @@ impl FrameworkServer {
 
 impl Drop for FrameworkServer {
     fn drop(&mut self) {
-        // It may have ended by itself, and then the test has complained.
+        // It may have exited already. In that case the test has failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,7 +1,8 @@
-//! `cargo xtask conformance`: the official suite against `examples/conformance`.
+//! `cargo xtask conformance`: runs the official suite against `examples/conformance`.
 //!
-//! Three sets, none with a list of expected failures: what a revision requires (and the extensions and pending
-//! scenarios the suite runs along), and the suite's last release for handshake revisions only.
+//! It runs three sets without expected failures: the requirements of a revision, with the extensions and
+//! pending scenarios that the suite includes, and the last release of the suite for revisions with a
+//! handshake only.
 
 mod results;
 mod server;
@@ -18,18 +19,18 @@ use self::results::{CheckStatus, ConformanceCheck};
 use self::server::ConformanceServer;
 use crate::{node, table, workspace};
 
-/// One run of one release of the suite, and what we ask of it beyond "nothing failed".
+/// One run of one release of the suite, with our requirements in addition to "no failure".
 struct ConformanceSet {
     name: &'static str,
     release: &'static str,
-    /// How the suite selects the whole set, and how it selects one scenario of it.
+    /// The options that select the whole set, and those that select one scenario of it.
     whole: &'static [&'static str],
     single: &'static [&'static str],
-    /// The suite's command that lists the scenarios of this set.
+    /// The command of the suite that lists the scenarios of this set.
     list: &'static [&'static str],
-    /// Fewer passed checks mean that scenarios were left out.
+    /// The minimum number of passed checks. Fewer mean that scenarios are missing.
     passed: usize,
-    /// Warnings and skipped checks count as failures.
+    /// Whether warnings and skipped checks are failures.
     strict: bool,
 }
 
@@ -63,10 +64,11 @@ static SETS: [ConformanceSet; 3] = [
     },
 ];
 
-/// The suite skips this scenario itself, whatever the server does: its harness awaits a rewrite.
+/// The suite always skips this scenario, because its harness needs a rewrite.
 const ALWAYS_SKIPPED: &str = "tasks-status-notifications";
 
-/// A set takes seconds; the suite's own limit is 30 s per scenario, and its older release has none.
+/// The timeout of a set, which takes seconds. The suite has a limit of 30 s per scenario, its older release
+/// has none.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -134,7 +136,7 @@ impl ConformanceSet {
         Ok((checks, status))
     }
 
-    /// What is not good enough about these checks, in a few words each.
+    /// Returns the problems of these checks.
     fn complaints(&self, checks: &[ConformanceCheck], status: ExitStatus, whole: bool) -> Vec<String> {
         let count = |status| results::count(checks, status);
         let mut complaints = Vec::new();
@@ -143,7 +145,7 @@ impl ConformanceSet {
             complain(format!("{} checks failed", count(CheckStatus::Failure)));
         } else if !status.success() {
             complain(format!(
-                "the suite reported no failure, yet ended with {status}; see its log with --keep"
+                "the suite reported no failure, but exited with {status}; see its log with --keep"
             ));
         }
         if whole && count(CheckStatus::Success) < self.passed {
@@ -179,7 +181,7 @@ impl ConformanceSet {
     }
 }
 
-/// What the developer typed.
+/// The options of the command line.
 #[derive(Default)]
 struct ConformanceOptions {
     set: Option<String>,
@@ -209,13 +211,13 @@ impl ConformanceOptions {
         Ok(options)
     }
 
-    /// The set that was asked for, else those that have the scenario, else all.
+    /// Returns the requested set, otherwise the sets that have the scenario, otherwise all.
     fn sets(&self, node: &Path) -> Result<Vec<&'static ConformanceSet>> {
         let mut sets: Vec<&ConformanceSet> =
             SETS.iter().filter(|s| self.set.as_deref().is_none_or(|set| set == s.name)).collect();
         if let (None, Some(scenario)) = (&self.set, &self.scenario) {
             let has = sets.iter().map(|set| set.has_scenario(node, scenario)).collect::<Result<Vec<_>>>()?;
-            // Extensions that no revision knows (skills) run on the newest wire.
+            // Extensions that belong to no revision (skills) run with the newest one.
             let outside = !has.contains(&true);
             sets = sets.into_iter().zip(has).filter(|(_, has)| *has).map(|(set, _)| set).collect();
             if outside {
@@ -226,7 +228,7 @@ impl ConformanceOptions {
     }
 }
 
-/// Everything that is neither passed nor mere information, with the suite's reason.
+/// Prints all checks that are neither passed nor informational, with the suite's reason.
 fn print_noteworthy(checks: &[ConformanceCheck]) {
     for check in checks {
         let word = match check.status {
@@ -237,7 +239,7 @@ fn print_noteworthy(checks: &[ConformanceCheck]) {
         };
         println!("  {word:<8}{} / {}: {}", check.scenario, check.id, check.description);
         for line in check.message.lines().filter(|line| *line != check.description) {
-            // Some messages quote whole images; --keep leaves them in full.
+            // Some messages contain whole images. With --keep they stay complete in the results.
             let short: String = line.chars().take(600).collect();
             println!("          {short}{}", if short.len() < line.len() { "…" } else { "" });
         }
@@ -254,7 +256,7 @@ fn wait(suite: &mut Command) -> Result<ExitStatus> {
         if begin.elapsed() > PATIENCE {
             child.kill()?;
             child.wait()?;
-            bail!("the suite did not end within {} s; the server may hang", PATIENCE.as_secs());
+            bail!("the suite did not finish within {} s; the server may hang", PATIENCE.as_secs());
         }
         sleep(Duration::from_millis(50));
     }

@@ -1,7 +1,8 @@
-//! `cargo xtask cost`: what it costs to know the caller, in instructions of one `tools/call`.
+//! `cargo xtask cost`: measures the cost of authentication, in instructions of one `tools/call`.
 //!
-//! `examples/orders` answers `get_order` under callgrind, once open and once with API keys. Each way it runs
-//! twice with different numbers of calls, so that what it does to start and to end cancels out.
+//! `examples/orders` handles `get_order` under callgrind, once without authentication and once with API
+//! keys. Each configuration runs twice with different numbers of calls, so that the costs of start and end
+//! cancel out.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -14,11 +15,11 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::workspace;
 
-/// The most that a call with a key may cost, in calls without.
+/// The maximum cost of a call with a key, relative to a call without.
 const MOST: f64 = 1.3;
 const FEW: u64 = 500;
 const MANY: u64 = 2_500;
-/// callgrind is fifty times slower than the machine.
+/// The timeout of a start. Programs run fifty times slower under callgrind.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn run() -> Result<()> {
@@ -39,19 +40,19 @@ pub(crate) fn run() -> Result<()> {
     }
     ensure!(
         worst <= MOST,
-        "a call with a key costs {worst:.2} times as much as one without; {MOST} is the most"
+        "a call with a key costs {worst:.2} times as much as one without; the maximum is {MOST}"
     );
     Ok(())
 }
 
-/// Instructions of one call.
+/// Returns the instructions of one call.
 fn per_call(folder: &Path, load: &Path, profile: &str, keys: Option<&Path>) -> Result<f64> {
     let few = total(folder, load, profile, keys, FEW)?;
     let many = total(folder, load, profile, keys, MANY)?;
     Ok((many - few) / (MANY - FEW) as f64)
 }
 
-/// Instructions of the whole program with this many calls.
+/// Returns the instructions of the whole program with this many calls.
 fn total(folder: &Path, load: &Path, profile: &str, keys: Option<&Path>, calls: u64) -> Result<f64> {
     let profiled = folder.join("callgrind.out");
     let _ = fs::remove_file(&profiled);
@@ -62,7 +63,7 @@ fn total(folder: &Path, load: &Path, profile: &str, keys: Option<&Path>, calls: 
     if let Some(keys) = keys {
         command.arg("--keys").arg(keys);
     }
-    // One worker: fewer wake-ups that differ from run to run.
+    // One worker thread has fewer wake-ups that differ from run to run.
     command.env("TOKIO_WORKER_THREADS", "1").stderr(Stdio::null());
     let server = CallgrindServer(command.spawn().context("valgrind is needed: apt-get install valgrind")?);
     wait_for(port)?;
@@ -97,7 +98,7 @@ fn wait_for(port: u16) -> Result<()> {
 struct CallgrindServer(Child);
 
 impl CallgrindServer {
-    /// Lets it drain, so that callgrind writes what it counted.
+    /// Lets the program drain, so that callgrind writes its result.
     fn end(mut self) -> Result<()> {
         let id = self.0.id().to_string();
         workspace::run(Command::new("kill").args(["-TERM", &id]))?;

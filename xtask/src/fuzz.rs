@@ -1,6 +1,6 @@
-//! `cargo xtask fuzz`: runs the targets of `fuzz/` on libFuzzer, and keeps every input that fails as a test.
+//! `cargo xtask fuzz`: runs the targets of `fuzz/` on libFuzzer, and keeps every failing input as a test.
 //!
-//! `--replay` needs no fuzzer: it runs the seeds and the kept findings on the pinned toolchain.
+//! `--replay` needs no fuzzer. It runs the seeds and the findings on the pinned toolchain.
 
 mod minimize;
 mod session;
@@ -20,12 +20,12 @@ use serde_json::Value;
 use self::session::{FuzzOutcome, FuzzSession};
 use crate::{table, workspace};
 
-/// What to do with a finding, for the developer who sees one.
-const ADVICE: &str = "each finding is kept below fuzz/findings/ and fails until it is repaired: see it fail with \
-    `cargo xtask fuzz --replay --only TARGET`, add a test next to the code that is wrong, repair it, and commit all \
+/// The instructions for a finding.
+const ADVICE: &str = "each finding is kept below fuzz/findings/ and fails until it is fixed: see it fail with \
+    `cargo xtask fuzz --replay --only TARGET`, add a test next to the wrong code, fix it, and commit all \
     three; if the check in fuzz/fuzz_targets/ is wrong, repair that";
 
-/// Where something of a target is: `seeds`, `findings`, `corpus` or `artifacts`.
+/// Returns the folder of a target: `seeds`, `findings`, `corpus` or `artifacts`.
 fn folder(kind: &str, target: &str) -> PathBuf {
     workspace::root().join("fuzz").join(kind).join(target)
 }
@@ -50,7 +50,7 @@ fn replay(targets: &[&str]) -> Result<()> {
     workspace::run(cargo.env("CARGO_TARGET_DIR", &built))?;
     let mut failed = Vec::new();
     for target in targets {
-        // Relative to the root: that is how a failure names them.
+        // Relative to the root, because failures are reported with these paths.
         let inputs = ["seeds", "findings"].map(|kind| format!("fuzz/{kind}/{target}"));
         let inputs = inputs.iter().filter(|folder| workspace::root().join(folder).is_dir());
         let mut program = Command::new(built.join("debug").join(target));
@@ -63,7 +63,7 @@ fn replay(targets: &[&str]) -> Result<()> {
             failed.push(*target);
         }
     }
-    ensure!(failed.is_empty(), "inputs of {} fail: the lines above name them and say why", failed.join(", "));
+    ensure!(failed.is_empty(), "inputs of {} fail, for the reasons above", failed.join(", "));
     Ok(())
 }
 
@@ -108,7 +108,7 @@ fn fuzz_one(target: &str, programs: &Path, time: Duration) -> Result<FuzzOutcome
     Ok(outcome)
 }
 
-/// The name of a finding: the beginning of what git would call its content.
+/// Returns the name of a finding: the beginning of the git hash of its content.
 fn short_hash(file: &Path) -> Result<String> {
     let hash = workspace::output(Command::new("git").arg("hash-object").arg("--no-filters").arg(file))?;
     Ok(hash.chars().take(12).collect())
@@ -144,7 +144,7 @@ fn report(done: Vec<(&str, Result<FuzzOutcome>)>) -> Result<()> {
     Ok(())
 }
 
-/// The targets, as `fuzz/Cargo.toml` lists them.
+/// Returns the targets in `fuzz/Cargo.toml`.
 fn targets() -> Result<Vec<String>> {
     let mut cargo = workspace::cargo(&["metadata", "--manifest-path", "fuzz/Cargo.toml"]);
     let metadata = workspace::output(cargo.args(["--no-deps", "--format-version", "1"]))?;
@@ -154,10 +154,10 @@ fn targets() -> Result<Vec<String>> {
     Ok(programs.filter_map(|target| target["name"].as_str().map(str::to_owned)).collect())
 }
 
-/// What the command line says.
+/// The options of the command line.
 #[derive(Debug)]
 struct FuzzOptions {
-    /// How long each target runs; `None` replays.
+    /// The duration of each target. `None` replays.
     minutes: Option<u64>,
     only: Vec<String>,
     jobs: usize,
@@ -179,13 +179,13 @@ impl FuzzOptions {
         }
         ensure!(
             minutes.is_some() != replay,
-            "say --minutes N to fuzz, or --replay to run the seeds and the kept findings"
+            "use --minutes N to fuzz, or --replay to run the seeds and the findings"
         );
         let jobs = jobs.or(thread::available_parallelism().ok()).map_or(1, NonZero::get);
         Ok(Self { minutes, only, jobs })
     }
 
-    /// The targets that `--only` names, or all.
+    /// Returns the targets of `--only`, or all.
     fn choose<'a>(&self, all: &'a [String]) -> Result<Vec<&'a str>> {
         for name in &self.only {
             ensure!(all.contains(name), "no such target: {name} (there are {})", all.join(", "));

@@ -1,8 +1,9 @@
-//! `cargo xtask interop`: real clients, each from its package, against `examples/conformance`, `examples/orders` and the
-//! function apps `examples/snippets-python` and `examples/snippets-node`.
+//! `cargo xtask interop`: runs published clients, each from its package, against `examples/conformance`,
+//! `examples/orders` and the function apps `examples/snippets-python` and `examples/snippets-node`.
 //!
-//! A client is a program in `interop/` that prints one line per check: `ok`, `skip` or `FAIL`. This chore installs
-//! the packages below `target/interop`, starts the clients one after another and adds up their lines.
+//! A client is a program in `interop/` that prints one line per check: `ok`, `skip` or `FAIL`. This
+//! command installs the packages below `target/interop`, runs the clients one after another and
+//! collects their results.
 
 mod client;
 mod proxy;
@@ -21,7 +22,7 @@ use self::server::InteropServer;
 use crate::table;
 use crate::workspace::{self, cargo};
 
-/// The columns of a table. Where a check does not apply, a client leaves it out.
+/// The columns of a table. A client omits checks that do not apply.
 const CONFORMANCE: [&str; 10] =
     ["connect", "list", "call", "progress", "elicitation", "read", "prompt", "cancel", "hang-up", "cut"];
 const ORDERS: [&str; 13] = [
@@ -100,7 +101,8 @@ fn against_orders(programs: &InteropPrograms, folder: &Path) -> Result<Vec<Clien
     each_client("orders", &CLIENTS, &[&open, &keys], |client| client.run(programs, &task, folder))
 }
 
-/// Function apps, one of them behind its key. A client on stdio can only start a program without arguments.
+/// Runs the function apps, one of them with its key. A client on stdio can only start a
+/// program without arguments.
 fn against_snippets(programs: &InteropPrograms, folder: &Path) -> Result<Vec<ClientReport>> {
     let app = |name: &str| -> Result<String> {
         let copy = folder.join(name);
@@ -126,7 +128,7 @@ fn against_snippets(programs: &InteropPrograms, folder: &Path) -> Result<Vec<Cli
     each_client("snippets", clients, &[&open, &keys], |client| client.run(programs, &task, folder))
 }
 
-/// One report per client; where a check fails, the logs of both sides are shown.
+/// Returns one report per client. If a check fails, the logs of both sides are printed.
 fn each_client<'a>(
     name: &str,
     clients: impl IntoIterator<Item = &'a InteropClient>,
@@ -162,7 +164,7 @@ fn print(name: &str, checks: &[&str], reports: &[ClientReport]) {
     table::print(&[&[name], checks, &["seconds"]].concat(), &reports.iter().map(row).collect::<Vec<_>>());
 }
 
-/// A log may end in the middle of a character, when its writer was killed.
+/// Reads a log. It may end within a character if its writer was killed.
 fn read(log: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(log)?).into_owned())
 }

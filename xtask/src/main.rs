@@ -1,5 +1,5 @@
-//! `cargo xtask`: the chores of this repository, one file per command.
-#![allow(clippy::print_stdout, reason = "what a chore prints is for the developer who started it")]
+//! `cargo xtask`: the development commands of this repository, one file per command.
+#![allow(clippy::print_stdout, reason = "the output of a command is for the developer who started it")]
 
 mod bench;
 mod compare;
@@ -24,42 +24,44 @@ use std::process::ExitCode;
 type Run = fn(&[String]) -> anyhow::Result<()>;
 
 const COMMANDS: &[(&str, &str, Run)] = &[
-    ("test", "everything CI runs, in order  [--only STEP,…] [--skip STEP,…]", test::run),
+    ("test", "run all steps of CI, in order  [--only STEP,…] [--skip STEP,…]", test::run),
     (
         "fuzz",
-        "libFuzzer on the parsers, findings kept as tests  (--minutes N [--jobs K] | --replay) [--only TARGET,…]",
+        "fuzz the parsers, keep findings as tests  (--minutes N [--jobs K] | --replay) [--only TARGET,…]",
         fuzz::run,
     ),
-    ("tidy", "rules about this repository that no compiler checks", tidy::run),
+    ("tidy", "check rules of this repository that the compiler does not check", tidy::run),
     (
         "words",
         "figures about names and prose, of this repository or of another checkout: words [FOLDER]",
         tidy::words::run,
     ),
-    ("conformance", "the official suite  [--set S] [--scenario NAME] [--url URL] [--keep]", conformance::run),
-    ("interop", "real clients, each from its package, against ours", |_| interop::run()),
-    ("search-tour", "the official clients of Azure AI Search against the embedded service", |_| {
-        search_tour::run()
-    }),
+    (
+        "conformance",
+        "official suite  [--set S] [--scenario NAME] [--url URL] [--keep]",
+        conformance::run,
+    ),
+    ("interop", "test the servers with published clients", |_| interop::run()),
+    ("search-tour", "test the embedded service with the clients of Azure AI Search", |_| search_tour::run()),
     (
         "compare",
-        "the same server in other frameworks, and one test for all  [--measure | openapi [--program FILE]]",
+        "test the same server in several frameworks  [--measure | openapi [--program FILE]]",
         compare::run,
     ),
-    ("cost", "instructions of a call with an API key, beside one without; needs valgrind", |_| cost::run()),
+    ("cost", "compare calls with and without an API key; needs valgrind", |_| cost::run()),
     (
         "bench",
-        "against the limit and the peers  [functions|search] [--all] [--verdict] [-- run.py arguments]",
+        "benchmark against other servers  [functions|search] [--all] [--verdict] [-- run.py arguments]",
         bench::run,
     ),
     (
         "soak",
-        "mixed load against all servers: no answer lost, memory flat  [--minutes 15] [--dev]",
+        "mixed load on all servers: no response lost, memory does not grow  [--minutes 15] [--dev]",
         soak::run,
     ),
     (
         "neighbours",
-        "what 63 clients feel of one that misbehaves  [--rounds 3] [--seconds 6] [--dev]",
+        "effect of one misbehaving client on 63 others  [--rounds 3] [--seconds 6] [--dev]",
         neighbours::run,
     ),
 ];

@@ -1,7 +1,8 @@
-//! `cargo xtask neighbours`: 64 clients of which one misbehaves. The 99th percentile of the others' calls must stay
-//! within three times what it is in quiet phases of the same run, and none of their calls may fail.
+//! `cargo xtask neighbours`: runs 64 clients of which one misbehaves. The 99th percentile of the others'
+//! calls must be at most three times that of quiet phases of the same run, and none of their
+//! calls may fail.
 //!
-//! `bench/crowd` is the load, and `examples/soak-server` the server. Each has a core of its own.
+//! `bench/crowd` is the load generator, and `examples/soak-server` the server. Each has its own core.
 
 use std::process::Command;
 
@@ -12,7 +13,7 @@ use crate::bench::median;
 use crate::servers::{BuildProfile, ServerProcess};
 use crate::{table, workspace};
 
-/// The p99 of the clients that behave, beside one that does not, for one without it; at most.
+/// The maximum p99 of the well-behaved clients during a misbehaviour, relative to quiet phases.
 const MOST: f64 = 3.0;
 const QUIET: &str = "quiet";
 const KEYS: &str = "64";
@@ -44,25 +45,25 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         &rows,
     );
     println!(
-        "\nMicroseconds; medians of {} rounds. Failed calls are those of clients that behave.",
+        "\nMicroseconds; medians of {} rounds. Failed calls are those of the well-behaved clients.",
         options.rounds
     );
     complaints.extend(summaries.iter().filter_map(MisbehaviourSummary::complaint));
-    let failed = report["failed"].as_u64().context("the report does not say how many calls failed")?;
+    let failed = report["failed"].as_u64().context("the report has no number of failed calls")?;
     if failed > 0 {
         println!("\nfailed calls");
         for (failure, count) in report["failures"].as_object().into_iter().flatten() {
             println!("  {count} × {failure}");
         }
-        complaints.push(format!("{failed} calls of clients that behave failed"));
+        complaints.push(format!("{failed} calls of well-behaved clients failed"));
     }
     println!();
     ensure!(complaints.is_empty(), "{}", complaints.join("; "));
-    println!("one client that misbehaves costs the others at most {MOST} times their p99");
+    println!("one misbehaving client increases the p99 of the others at most {MOST} times");
     Ok(())
 }
 
-/// A command that starts a program on one core.
+/// Returns a command that starts a program on one core.
 fn on_core(core: &str) -> Command {
     let mut command = Command::new("taskset");
     command.args(["-c", core]);
@@ -71,7 +72,7 @@ fn on_core(core: &str) -> Command {
 
 struct NeighboursOptions {
     rounds: usize,
-    /// Of one phase.
+    /// The duration of one phase.
     seconds: f64,
     profile: BuildProfile,
 }
@@ -89,12 +90,12 @@ impl NeighboursOptions {
                 other => bail!("no such option: {other} (there are --rounds N, --seconds S and --dev)"),
             }
         }
-        ensure!(options.rounds > 0 && options.seconds >= 1.0, "there must be something to measure");
+        ensure!(options.rounds > 0 && options.seconds >= 1.0, "--rounds and --seconds must be at least 1");
         Ok(options)
     }
 }
 
-/// What the clients that behave have measured in one phase. Times are in microseconds.
+/// The measurements of the well-behaved clients in one phase. Times are in microseconds.
 struct MeasuredPhase {
     name: String,
     calls: f64,
@@ -120,15 +121,15 @@ impl MeasuredPhase {
 struct MisbehaviourSummary<'a> {
     name: &'a str,
     calls: f64,
-    /// Quiet, and with it.
+    /// The quiet phases, and those with the misbehaviour.
     p50: (f64, f64),
     p99: (f64, f64),
-    /// The median of the rounds, each by the quiet phases right before and after it.
+    /// The median of the rounds, each relative to the quiet phases before and after it.
     ratio: f64,
     failed: f64,
 }
 
-/// Each phase that is not quiet lies between two quiet ones.
+/// Each phase with a misbehaviour is between two quiet ones.
 fn summarize(phases: &[MeasuredPhase]) -> Vec<MisbehaviourSummary<'_>> {
     let mut names: Vec<&str> = Vec::new();
     for phase in phases.iter().filter(|phase| phase.name != QUIET) {
@@ -165,7 +166,7 @@ impl MisbehaviourSummary<'_> {
     }
 
     fn complaint(&self) -> Option<String> {
-        // If nothing was measured it is no number, and that is a complaint as well.
+        // Without measurements the ratio is NaN, which is also a failure.
         if self.ratio <= MOST {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Node programs that chores need: a Node that is new enough, and packages of fixed versions.
+//! Node programs for other commands: a supported version of Node, and packages of pinned versions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use anyhow::{Context, Result, ensure};
 
 use crate::workspace;
 
-/// What the conformance suite and the official TypeScript packages ask for.
+/// The version that the conformance suite and the official TypeScript packages require.
 const OLDEST_MAJOR: u32 = 22;
 
-/// A Node that is new enough: the one on PATH, or one installed below `target/`.
+/// Returns a supported Node: the one on PATH, or one installed below `target/`.
 pub(crate) fn node() -> Result<PathBuf> {
     let on_path = PathBuf::from("node");
     if major(&on_path).is_some_and(|major| major >= OLDEST_MAJOR) {
@@ -26,7 +26,8 @@ pub(crate) fn node() -> Result<PathBuf> {
     Ok(node)
 }
 
-/// Installs packages into `target/<name>` and returns that folder; a stamp file remembers which are there.
+/// Installs packages into `target/<name>` and returns that folder. A stamp file records
+/// the installed versions.
 pub(crate) fn install(name: &str, packages: &[&str]) -> Result<PathBuf> {
     let folder = workspace::target().join(name);
     let stamp = folder.join("installed.txt");
@@ -39,7 +40,7 @@ pub(crate) fn install(name: &str, packages: &[&str]) -> Result<PathBuf> {
         fs::remove_dir_all(&folder).with_context(|| format!("could not clear {}", folder.display()))?;
     }
     fs::create_dir_all(&folder)?;
-    // A manifest of its own keeps npm from looking for one further up.
+    // Its own manifest prevents npm from searching parent folders.
     fs::write(folder.join("package.json"), "{\"private\": true}\n")?;
     let mut npm = Command::new("npm");
     npm.args(["install", "--save-exact", "--no-audit", "--no-fund", "--loglevel=error"]).args(packages);
@@ -52,7 +53,7 @@ fn major(node: &Path) -> Option<u32> {
     parse_major(&workspace::output(Command::new(node).arg("--version")).ok()?)
 }
 
-/// `v22.23.3` is 22.
+/// Parses `v22.23.3` as 22.
 fn parse_major(version: &str) -> Option<u32> {
     version.trim().strip_prefix('v')?.split('.').next()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Packages of fixed versions from npm and PyPI, each set in a folder of its own below `target/`.
+//! Packages of pinned versions from npm and PyPI, each set in its own folder below `target/`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 
 use crate::workspace;
 
-/// Installs what a `package.json` names, and copies the scripts beside it: Node looks for packages where the script is.
+/// Installs the packages of a `package.json`, and copies the scripts next to it, because Node searches
+/// packages from the folder of the script.
 pub(crate) fn npm(folder: &Path, project: &Path) -> Result<()> {
     let manifest = fs::read_to_string(project.join("package.json"))?;
     install_once(folder, &manifest, || {
@@ -26,7 +27,7 @@ pub(crate) fn npm(folder: &Path, project: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Installs what a requirements file names into a virtual environment, and returns its Python.
+/// Installs the packages of a requirements file into a virtual environment, and returns its Python.
 pub(crate) fn python(folder: &Path, requirements: &Path) -> Result<PathBuf> {
     let python = folder.join("bin/python");
     install_once(folder, &fs::read_to_string(requirements)?, || {
@@ -38,7 +39,7 @@ pub(crate) fn python(folder: &Path, requirements: &Path) -> Result<PathBuf> {
     Ok(python)
 }
 
-/// Installs into an empty folder, unless a stamp says that the same versions are there.
+/// Installs into an empty folder, unless a stamp file has the same versions.
 fn install_once(folder: &Path, versions: &str, install: impl FnOnce() -> Result<()>) -> Result<()> {
     let stamp = folder.join("installed.txt");
     if fs::read_to_string(&stamp).is_ok_and(|there| there == versions) {

@@ -1,9 +1,9 @@
-//! `cargo xtask search-tour`: the official clients of Azure AI Search, each from its package, against
-//! `bindpost search-service`; and an official client of MCP against `bindpost search`.
+//! `cargo xtask search-tour`: runs the official clients of Azure AI Search, each from its package, against
+//! `bindpost search-service`, and an official client of MCP against `bindpost search`.
 //!
-//! A tour is a program in `interop/search` or `interop/search-mcp` that prints one line per check, as those of
-//! `cargo xtask interop` do. The packages are installed below `target/search-tour`; each run has a service of its own
-//! with an empty folder, and each tour of MCP starts its servers itself.
+//! A tour is a program in `interop/search` or `interop/search-mcp` that prints one line per check, as those
+//! of `cargo xtask interop` do. The packages are installed below `target/search-tour`. Each run has its own
+//! service with an empty folder, and each tour of MCP starts its servers itself.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -18,7 +18,7 @@ use crate::interop::report::{ClientReport, Verdict};
 use crate::workspace::{self, cargo};
 use crate::{node, packages, table};
 
-/// Tours give up by themselves after 240 s; this is for those that hang on their way out.
+/// The timeout of a tour. Tours stop after 240 s by themselves, unless they hang while they exit.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 pub(crate) fn run() -> Result<()> {
@@ -35,7 +35,7 @@ pub(crate) fn run() -> Result<()> {
             ClientReport::run_client(tour.name, &mut programs.command(tour, &service)?, PATIENCE, &folder)?;
         if report.count(Verdict::Failed) > 0 {
             println!("-- the client's log:\n{}", report.log.trim_end());
-            // Servers that a tour starts write into its own log.
+            // Servers that a tour starts write into its log.
             if !matches!(tour.client, TourClient::Mcp { .. }) {
                 println!("-- the service's log:\n{}", fs::read_to_string(&service.log)?.trim_end());
             }
@@ -64,7 +64,8 @@ struct SearchTour {
     client: TourClient,
 }
 
-/// The older Python package refuses plain HTTP, so it comes by TLS. The modes of MCP are those of the package.
+/// The client of a tour. The older Python package rejects plain HTTP, so it uses TLS. The modes of MCP are
+/// those of the package.
 enum TourClient {
     Python11 { mode: &'static str },
     Python12 { mode: &'static str },
@@ -82,7 +83,7 @@ const TOURS: [SearchTour; 7] = [
     SearchTour { name: "mcp 2026-07-28", client: TourClient::Mcp { mode: "auto" } },
 ];
 
-/// Where the installed packages are.
+/// The folders of the installed packages.
 struct TourPrograms {
     python11: PathBuf,
     python12: PathBuf,
@@ -115,7 +116,7 @@ impl TourPrograms {
             TourClient::Mcp { .. } => (&self.node, "tour.mjs", self.mcp.clone()),
         };
         let mut command = Command::new(program);
-        // A folder of sources is no place for compiled files.
+        // Compiled files must not be written to the source folder.
         command.arg(script).current_dir(folder).env("PYTHONDONTWRITEBYTECODE", "1");
         match tour.client {
             TourClient::Python11 { mode } => {
@@ -149,7 +150,7 @@ fn bindpost() -> PathBuf {
     workspace::target().join("debug/bindpost")
 }
 
-/// The folder, with nothing in it.
+/// Returns the folder after emptying it.
 fn create_empty(folder: PathBuf) -> Result<PathBuf> {
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
@@ -158,7 +159,7 @@ fn create_empty(folder: PathBuf) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// `bindpost search-service` with an empty folder; it ends when this value goes away.
+/// `bindpost search-service` with an empty folder. It is stopped on drop.
 struct TourService {
     child: Child,
     log: PathBuf,
@@ -192,7 +193,7 @@ impl TourService {
         let said = said.with_context(|| fs::read_to_string(&service.log).unwrap_or_default())?;
         let text = |pointer: &str| {
             let text = said.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-            text.with_context(|| format!("the service does not say its {pointer}"))
+            text.with_context(|| format!("the output of the service has no {pointer}"))
         };
         service.url = text("/url")?;
         service.tls_url = text("/tlsUrl")?;
@@ -202,18 +203,18 @@ impl TourService {
         Ok(service)
     }
 
-    /// What the service says of itself once it listens.
+    /// Reads the JSON line that the service prints when it listens.
     fn first_line(child: &mut Child) -> Result<Value> {
         let stdout = child.stdout.take().context("the service has no stdout")?;
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
-        serde_json::from_str(&line).context("the service ended before it said where it listens")
+        serde_json::from_str(&line).context("the service exited before it printed its address")
     }
 }
 
 impl Drop for TourService {
     fn drop(&mut self) {
-        // It may have ended by itself, and then the tours have complained.
+        // It may have exited already. In that case the tours have failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Servers as processes that a chore starts, watches and ends.
+//! Server processes that a command starts, watches and stops.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use crate::workspace::{self, cargo};
 
-/// Until a server says where it listens; a function app starts its workers first.
+/// The timeout until a server prints its address. A function app starts its workers first.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How the servers are compiled: as users get them, or quickly, to try a chore.
+/// The build of the servers: the release build, or a debug build to test a command.
 #[derive(Clone, Copy)]
 pub(crate) enum BuildProfile {
     Dist,
@@ -38,7 +38,7 @@ impl BuildProfile {
     }
 }
 
-/// A server; it ends when this value goes away.
+/// A server. It is stopped on drop.
 pub(crate) struct ServerProcess {
     name: &'static str,
     child: Child,
@@ -48,8 +48,8 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts a server and waits until it says where it listens: by a line with `http://…` on either of its outputs.
-    /// What it says goes to a log in the folder.
+    /// Starts a server and waits until it prints a line with `http://…` on stdout or stderr. Its output
+    /// goes to a log in the folder.
     pub(crate) fn start(name: &'static str, mut command: Command, folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder)?;
         let log = folder.join(format!("{name}.log"));
@@ -68,7 +68,7 @@ impl ServerProcess {
         let address = listening.recv_timeout(PATIENCE).ok();
         (server.port, server.path) = address.with_context(|| {
             let said = fs::read_to_string(&server.log).unwrap_or_default();
-            format!("the server {name} does not say where it listens; it says:\n{}", said.trim_end())
+            format!("the server {name} does not print its address; its output:\n{}", said.trim_end())
         })?;
         Ok(server)
     }
@@ -85,21 +85,21 @@ impl ServerProcess {
         &self.port
     }
 
-    /// The path of its endpoint.
+    /// Returns the path of its endpoint.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
-    /// Ends it; a complaint if it had ended by itself.
+    /// Stops it. Returns an error message if it had already exited.
     pub(crate) fn stop(mut self) -> Option<String> {
         let ended = self.child.try_wait().ok().flatten()?;
-        Some(format!("the server {} ended by itself ({ended}); see {}", self.name, self.log.display()))
+        Some(format!("the server {} exited unexpectedly ({ended}); see {}", self.name, self.log.display()))
     }
 }
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // A function host takes its workers along only if it is asked to end.
+        // A function host stops its workers only if it is stopped gracefully.
         let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
         if !told.is_ok_and(|status| status.success()) {
             let _ = self.child.kill();
@@ -108,7 +108,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Copies an output to the log until its end, because a full pipe would stop the server.
+/// Copies an output to the log until its end, because a full pipe would block the server.
 fn copy_output(
     output: impl std::io::Read + Send + 'static,
     mut log: File,
@@ -124,7 +124,8 @@ fn copy_output(
     });
 }
 
-/// The port and the path that a line names: `listening on http://127.0.0.1:3000/mcp`, or the JSON of `bindpost`.
+/// Parses the port and the path of a line: `listening on http://127.0.0.1:3000/mcp`, or the
+/// JSON of `bindpost`.
 fn parse_address(line: &str) -> Option<(String, String)> {
     let url = match serde_json::from_str::<Value>(line) {
         Ok(said) => said["mcp"].as_str().or(said["url"].as_str())?.to_owned(),

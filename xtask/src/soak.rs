@@ -1,8 +1,9 @@
-//! `cargo xtask soak`: mixed load for minutes against real servers. Afterwards every request must have had exactly one
-//! right answer, or an error that is allowed for it, and the memory of each server must be flat in the second half.
+//! `cargo xtask soak`: runs mixed load against real servers for minutes. Every request must get exactly one
+//! correct response, or an error that is allowed for it, and the memory of each server must not grow in the
+//! second half.
 //!
-//! `bench/crowd` is the load. The servers are `examples/soak-server`, `bindpost search-service`, and `bindpost run` with
-//! `examples/snippets-node`, whose workers are killed now and then.
+//! `bench/crowd` is the load generator. The servers are `examples/soak-server`, `bindpost search-service`,
+//! and `bindpost run` with `examples/snippets-node`, whose workers are killed from time to time.
 
 mod memory;
 
@@ -17,11 +18,13 @@ use crate::servers::{BuildProfile, ServerProcess};
 use crate::workspace;
 use crate::{packages, table};
 
-/// Workers of the function app: enough for the kills of one run, see `bench/crowd/src/soak/processes.rs`.
+/// The worker processes of the function app: enough for the kills of one run, see
+/// `bench/crowd/src/soak/processes.rs`.
 const WORKERS: &str = "4";
-/// Minutes from which on memory is judged. Uploads make it vary, and a quarter needs many of them.
+/// The minimum duration in minutes for which memory is checked. Uploads make it vary, and a quarter must
+/// contain many of them.
 const SHORTEST_FOR_MEMORY: f64 = 5.0;
-/// API keys of the clients.
+/// The number of API keys of the clients.
 const KEYS: &str = "16";
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -67,14 +70,14 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         if options.minutes >= SHORTEST_FOR_MEMORY {
             complaints.extend(complaint);
         } else if let Some(complaint) = complaint {
-            println!("           {complaint}, but the run is too short to tell");
+            println!("           {complaint}, but the run is too short for this check");
         }
     }
     complaints.extend(violations(&report));
     println!();
     ensure!(complaints.is_empty(), "{}", complaints.join("; "));
-    let flat = if options.minutes >= SHORTEST_FOR_MEMORY { ", and memory is flat" } else { "" };
-    println!("no answer lost{flat}");
+    let flat = if options.minutes >= SHORTEST_FOR_MEMORY { ", and memory does not grow" } else { "" };
+    println!("no response lost{flat}");
     Ok(())
 }
 
@@ -98,12 +101,12 @@ impl SoakOptions {
                 other => bail!("no such option: {other} (there are --minutes N and --dev)"),
             }
         }
-        ensure!(options.minutes >= 1.0, "a soak takes at least one minute");
+        ensure!(options.minutes >= 1.0, "--minutes must be at least 1");
         Ok(options)
     }
 }
 
-/// Copies the function app to a folder of its own, with its packages and without the blobs of a run before.
+/// Copies the function app to its own folder, with its packages and without the blobs of an earlier run.
 fn install_app() -> Result<PathBuf> {
     let source = workspace::root().join("examples/snippets-node");
     let folder = workspace::target().join("soak-app");
@@ -126,7 +129,7 @@ fn print_counts(report: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Prints what was not allowed, and says how much it was.
+/// Prints the violations, and returns a message with their number.
 fn violations(report: &Value) -> Option<String> {
     let shown = report["violations"].as_array().map(Vec::as_slice).unwrap_or_default();
     if !shown.is_empty() {
@@ -137,7 +140,7 @@ fn violations(report: &Value) -> Option<String> {
     }
     match report["violated"].as_u64() {
         Some(0) => None,
-        Some(count) => Some(format!("{count} answers were lost or wrong")),
-        None => Some("the report does not say how many answers were lost".to_owned()),
+        Some(count) => Some(format!("{count} responses were lost or wrong")),
+        None => Some("the report has no number of lost responses".to_owned()),
     }
 }

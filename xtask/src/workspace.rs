@@ -1,4 +1,4 @@
-//! Where things are, and how to run a program there.
+//! Paths of the workspace, and functions that run programs in it.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,25 +6,26 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The folder of the workspace's `Cargo.toml`.
+/// Returns the folder of the workspace's `Cargo.toml`.
 pub(crate) fn root() -> &'static Path {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
     xtask.parent().unwrap_or(xtask)
 }
 
-/// Where cargo builds, and where chores keep what they install and write.
+/// Returns the build folder of cargo. Commands install packages and write results there.
 pub(crate) fn target() -> PathBuf {
     root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
-/// The cargo that runs this chore, started in the root.
+/// Returns the cargo that runs this command, in the root folder.
 pub(crate) fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(root());
     command
 }
 
-/// Builds packages of the product with the profile of packages and benchmarks, and returns the folder of their programs.
+/// Builds packages of the product with the profile of packages and benchmarks, and returns the folder of
+/// the programs.
 pub(crate) fn build_dist(packages: &[&str]) -> Result<PathBuf> {
     let mut command = cargo(&["build", "--profile", "dist"]);
     for package in packages {
@@ -34,7 +35,7 @@ pub(crate) fn build_dist(packages: &[&str]) -> Result<PathBuf> {
     Ok(target().join("dist"))
 }
 
-/// Builds programs of `bench/`, which is a workspace of its own, and returns the folder they are in.
+/// Builds programs of `bench/`, which is a separate workspace, and returns their folder.
 pub(crate) fn build_bench(packages: &[&str]) -> Result<PathBuf> {
     let target = root().join("bench/target");
     let mut command = cargo(&["build", "--release", "--manifest-path", "bench/Cargo.toml"]);
@@ -45,7 +46,7 @@ pub(crate) fn build_bench(packages: &[&str]) -> Result<PathBuf> {
     Ok(target.join("release"))
 }
 
-/// Runs a program with our own output, and fails when it fails.
+/// Runs a program with inherited output, and fails if it fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = line(command);
     let status = command.status().with_context(|| format!("could not start `{line}`"))?;
@@ -53,7 +54,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a program and returns what it printed; its errors are part of ours.
+/// Runs a program and returns its stdout. Its stderr is inherited.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let line = line(command);
     let output = command.output().with_context(|| format!("could not start `{line}`"))?;
@@ -63,14 +64,14 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The command line as a developer would type it.
+/// Returns the command line as typed in a shell.
 fn line(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words = std::iter::once(program).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// Copies a folder of the repository over another one: what git knows of it, and no more.
+/// Copies the files of a repository folder to another folder, without those that git ignores.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     let mut git = Command::new("git");
     let listed =

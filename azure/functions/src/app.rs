@@ -1,8 +1,8 @@
-//! [`App`]: a function app as it lies on disk.
+//! [`App`]: a function app on disk.
 //!
-//! Here files become values: `host.json`, `local.settings.json`, `function.json`, `worker.config.json`.
-//! Nothing is started, and only [`settings`] reads the environment. What a mistake in one function breaks is
-//! that function; a mistake in the app's own files is an [`AppError`].
+//! This module parses the files of an app: `host.json`, `local.settings.json`, `function.json` and
+//! `worker.config.json`. It starts no process, and only [`settings`] reads the environment. A mistake in one
+//! function disables that function only. A mistake in the app's own files is an [`AppError`].
 
 pub mod function_json;
 pub mod host_json;
@@ -34,25 +34,25 @@ use crate::json::{self, ProblemCollector};
 use crate::problem::{AppError, Problem};
 use crate::watch::ConfigSnapshot;
 
-/// A function app: its folder and what its files say.
+/// A function app: its folder and its parsed files.
 #[derive(Clone, Debug)]
 pub struct App {
-    /// The folder, absolute.
+    /// The absolute path of the folder.
     pub folder: PathBuf,
-    /// `host.json`, settings applied.
+    /// `host.json`, with the overrides of the settings applied.
     pub host: HostConfig,
-    /// App settings: the environment, then `local.settings.json`.
+    /// App settings from the environment, then from `local.settings.json`.
     pub settings: Settings,
-    /// What `local.settings.json` says of the host.
+    /// The `Host` section of `local.settings.json`.
     pub local: LocalHostConfig,
-    /// What runs the functions.
+    /// The language or program that runs the functions.
     pub runtime: WorkerRuntime,
-    /// How `host.json` and `local.settings.json` were when they were read.
+    /// The state of `host.json` and `local.settings.json` when they were read.
     pub(crate) read_first: ConfigSnapshot,
 }
 
 impl App {
-    /// Reads the app in a folder; [`settings::process_environment`] is the real environment.
+    /// Reads the app in a folder. [`settings::process_environment`] returns the environment of this process.
     pub fn open(
         folder: &Path,
         environment: impl IntoIterator<Item = (String, String)>,
@@ -60,13 +60,13 @@ impl App {
         let not_there = |error| {
             let problem = Problem::new(format!("cannot open the folder: {error}"))
                 .in_file(folder.display().to_string());
-            problem.fix("give the folder that holds the app's host.json")
+            problem.fix("pass the folder that contains the app's host.json")
         };
         let folder =
             std::path::absolute(folder).and_then(|path| path.metadata().map(|_| path)).map_err(not_there)?;
         if !folder.is_dir() {
-            let problem = Problem::new("is a file").in_file(folder.display().to_string());
-            return Err(problem.fix("give the folder that holds the app's host.json").into());
+            let problem = Problem::new("is not a folder").in_file(folder.display().to_string());
+            return Err(problem.fix("pass the folder that contains the app's host.json").into());
         }
         let read_first = ConfigSnapshot::capture(&folder);
         let (values, local) = local_settings::read(&folder)?;
@@ -76,12 +76,12 @@ impl App {
         Ok(App { folder, host, settings, local, runtime, read_first })
     }
 
-    /// The functions that `function.json` files describe. Workers that index by themselves do not need them.
+    /// Reads the functions that `function.json` files describe. Workers that index do not need these files.
     pub fn function_folders(&self) -> FunctionFolders {
         function_json::read(self)
     }
 
-    /// The worker for the app's language that settings name, if they name one.
+    /// Returns the worker that the settings name for the app's language, if any.
     pub fn worker_config(&self) -> Result<Option<WorkerConfig>, AppError> {
         let language = self.runtime.as_str();
         let Some(directory) = self.host.language_workers.directory(language, &self.folder) else {
@@ -91,7 +91,8 @@ impl App {
         WorkerConfig::read(&directory, &self.settings, overrides, &HostPlatform::current()).map(Some)
     }
 
-    /// The worker for the app's language in a folder of workers, or the one that the folder is.
+    /// Returns the worker for the app's language. `folder` contains one folder for each language, or is
+    /// itself the folder of the worker.
     pub fn worker_config_in(&self, folder: &Path) -> Result<WorkerConfig, AppError> {
         let language = self.runtime.as_str();
         let own = folder.join(language);
@@ -101,13 +102,14 @@ impl App {
         WorkerConfig::read(&directory, &self.settings, overrides, &HostPlatform::current())
     }
 
-    /// Whether a setting switches a function off.
+    /// Returns whether a setting disables a function.
     pub fn is_disabled(&self, function: &str) -> bool {
         function_json::disabling_setting(function, &self.settings).is_some()
     }
 }
 
-/// The object in a JSON file; nothing if there is no such file. `name` is what problems call it.
+/// Reads the object in a JSON file. Returns `None` if the file does not exist. Problems refer to
+/// it as `name`.
 fn read_object(path: &Path, name: &str) -> Result<Option<Map<String, Value>>, Problem> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
@@ -115,19 +117,19 @@ fn read_object(path: &Path, name: &str) -> Result<Option<Map<String, Value>>, Pr
         Err(error) => return Err(Problem::new(format!("cannot be read: {error}")).in_file(name)),
     };
     let text = String::from_utf8(bytes).map_err(|_| {
-        Problem::new("is not text in UTF-8").in_file(name).fix("save it with the encoding UTF-8")
+        Problem::new("is not valid UTF-8").in_file(name).fix("save it with the encoding UTF-8")
     })?;
     match json::parse(&text) {
         Ok(Value::Object(object)) => Ok(Some(object)),
         Ok(other) => {
-            Err(Problem::new(format!("must hold a JSON object, and holds {}", json::dotnet_kind(&other)))
+            Err(Problem::new(format!("must contain a JSON object, but has {}", json::dotnet_kind(&other)))
                 .in_file(name))
         }
-        Err(error) => Err(Problem::new(format!("is no JSON: {error}")).in_file(name)),
+        Err(error) => Err(Problem::new(format!("is not valid JSON: {error}")).in_file(name)),
     }
 }
 
-/// What was read, unless problems were noted.
+/// Returns the value, or an error if problems were reported.
 fn unless_problems<T>(notes: ProblemCollector, value: T) -> Result<T, AppError> {
     notes.into_result(value).map_err(AppError)
 }

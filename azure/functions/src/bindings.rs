@@ -1,4 +1,4 @@
-//! What a function's bindings mean: its inputs from a request, its return value as a result.
+//! The bindings of a function: builds its inputs from a request, and a result from its return value.
 
 pub mod arguments;
 pub mod binding_data;

@@ -1,11 +1,11 @@
-//! Blob storage, as blob bindings need it: read a whole blob, write a whole blob.
+//! Blob storage for blob bindings. It reads and writes whole blobs.
 //!
-//! A [`StorageConnection`] says which store a binding's `connection` setting leads to; [`BlobStore::open`] turns
-//! it into a [`BlobStore`]: a storage account, Azurite, or the embedded store in the app's folder. All
-//! three behave alike: blob names are flat and case-sensitive, a write makes its container and replaces
-//! the blob, and nobody ever sees half a blob.
+//! A [`StorageConnection`] names the store of a binding's `connection` setting. [`BlobStore::open`] opens it:
+//! a storage account, Azurite, or the embedded store in the app's folder. All three behave the same way. Blob
+//! names are flat and case-sensitive. A write creates the container and replaces the blob. Readers never see
+//! a part of a blob.
 //!
-//! Nothing in here reads the environment; settings come through a lookup function.
+//! Nothing in here reads the environment. Settings come from a lookup function.
 
 mod azure;
 mod connection;
@@ -34,26 +34,26 @@ pub use local::LocalStore;
 pub use path::{BlobPath, BlobPathError};
 pub use shared_key::SharedKey;
 
-/// How long Azurite may take to accept a connection. It runs on this machine, or it does not run.
+/// How long Azurite may take to accept a connection. It runs on this machine.
 const PROBE: Duration = Duration::from_millis(300);
 
-/// A place where blobs are kept. Cheap to clone.
+/// A store of blobs. Cheap to clone.
 #[derive(Debug, Clone)]
 pub enum BlobStore {
-    /// The embedded store: a folder.
+    /// The embedded store in a folder.
     Local(LocalStore),
     /// A storage account, or Azurite.
     Azure(AzureStore),
 }
 
-/// What the operator may set about stores.
+/// The settings of a store.
 #[derive(Debug, Clone)]
 pub struct BlobSettings {
-    /// How long a service may take for one read or write, tries and pauses included.
+    /// The time limit for one read or write, including retries and pauses.
     pub time_limit: Duration,
     /// The largest blob that is read, in bytes.
     pub size_limit: usize,
-    /// Where Azurite listens for `UseDevelopmentStorage=true`.
+    /// The port of Azurite for `UseDevelopmentStorage=true`.
     pub azurite_port: u16,
 }
 
@@ -63,32 +63,32 @@ impl Default for BlobSettings {
     }
 }
 
-/// A store that was opened, and why it is that one.
+/// An opened store, and the reason why this one was chosen.
 #[derive(Debug, Clone)]
 pub struct OpenedStore {
-    /// The store itself.
+    /// The opened store.
     pub store: BlobStore,
-    /// Which kind it is.
+    /// The kind of the store.
     pub place: StoreKind,
-    /// One sentence for the operator. Names the folder or the service, no secret.
+    /// One sentence for the operator. It names the folder or the service, but no secret.
     pub notice: String,
 }
 
-/// The kinds of place a connection can lead to.
+/// The kinds of store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreKind {
-    /// The embedded store.
+    /// The embedded store in a folder.
     Embedded,
-    /// The emulator.
+    /// The emulator Azurite.
     Azurite,
-    /// A storage account.
+    /// An Azure storage account.
     Account,
 }
 
 impl BlobStore {
-    /// Opens the store a connection leads to; `folder` is where the embedded one lives.
+    /// Opens the store of a connection. `folder` is the folder of the embedded store.
     ///
-    /// A storage account is not asked anything yet: a wrong key shows at the first read or write.
+    /// No request is sent to a storage account yet: a wrong key fails at the first read or write.
     pub async fn open(
         connection: StorageConnection,
         folder: &Path,
@@ -96,22 +96,21 @@ impl BlobStore {
     ) -> Result<OpenedStore, BlobError> {
         match connection {
             StorageConnection::Account(account) => {
-                let notice = format!("Blobs are kept in {}.", account.endpoint());
+                let notice = format!("Blobs are stored in {}.", account.endpoint());
                 let store = BlobStore::Azure(AzureStore::new(account, settings)?);
                 Ok(OpenedStore { store, place: StoreKind::Account, notice })
             }
             StorageConnection::Development { setting, host } => {
                 let endpoint = BlobEndpoint::azurite(host.as_ref(), settings.azurite_port);
-                // A host that somebody wrote down is meant; without one, Azurite is a guess.
+                // A configured host is always used. Without one, Azurite may not be running.
                 if host.is_none() && !accepts_connections(settings.azurite_port).await {
                     let reason = format!(
-                        "{setting} says UseDevelopmentStorage=true and nothing answers on port {}",
+                        "{setting} is UseDevelopmentStorage=true, but Azurite does not run on port {}",
                         settings.azurite_port
                     );
                     return Self::embedded(folder, settings, &reason).await;
                 }
-                let notice =
-                    format!("{setting} says UseDevelopmentStorage=true: using Azurite at {endpoint}.");
+                let notice = format!("{setting} is UseDevelopmentStorage=true: using Azurite at {endpoint}.");
                 let account = StorageAccount::azurite(endpoint);
                 let store = BlobStore::Azure(AzureStore::new(account, settings)?);
                 Ok(OpenedStore { store, place: StoreKind::Azurite, notice })
@@ -128,11 +127,11 @@ impl BlobStore {
         reason: &str,
     ) -> Result<OpenedStore, BlobError> {
         let store = LocalStore::open(folder, settings).await?;
-        let notice = format!("{reason}: blobs are kept in {}.", store.folder().display());
+        let notice = format!("{reason}: blobs are stored in {}.", store.folder().display());
         Ok(OpenedStore { store: BlobStore::Local(store), place: StoreKind::Embedded, notice })
     }
 
-    /// Reads a whole blob. `None`: there is no such blob, or no such container.
+    /// Reads a whole blob. Returns `None` if the blob or its container does not exist.
     pub async fn read(&self, path: &BlobPath) -> Result<Option<Bytes>, BlobError> {
         match self {
             BlobStore::Local(store) => store.read(path).await,
@@ -140,10 +139,10 @@ impl BlobStore {
         }
     }
 
-    /// Writes a whole blob, over the one that is there. Makes the container if it is missing.
+    /// Writes a whole blob and replaces an existing one. Creates the container if it does not exist.
     ///
-    /// Readers see the old blob or the new one, never a part. After an error it is one of the two as well;
-    /// which one is not known when the time limit or a broken connection ended the write.
+    /// Readers see the old blob or the new one, never a part. This also holds after an error. If the write
+    /// failed by timeout or by a broken connection, it is not known which of the two is stored.
     pub async fn write(&self, path: &BlobPath, data: Bytes) -> Result<(), BlobError> {
         match self {
             BlobStore::Local(store) => store.write(path, data).await,

@@ -1,4 +1,5 @@
-//! Takes up changes of an app's files: who may come in at once, then new workers; once they serve the old ones go.
+//! Applies changes to an app's files. Access settings apply at once. New workers replace the old ones when
+//! they are ready.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -19,29 +20,29 @@ use crate::host::{DRAIN, HostState};
 use crate::setup::SetupProgress;
 use crate::watch::FileWatcher;
 
-/// How often files are looked at, and how long they must lie still before the app is started again.
+/// How often the files are checked, and how long they must stay unchanged before the app is restarted.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 const LIE_STILL: Duration = Duration::from_millis(300);
-/// Files that a line of the log names.
+/// The maximum number of files that a log line names.
 const NAMED: usize = 3;
 
-/// How an app is served.
+/// The transport that serves an app.
 pub(crate) enum ServingMode {
     Http { front_door: Arc<RequestRouter<HostState>>, door: AccessPolicy },
     Stdio,
 }
 
-/// Keeps an app that is served like its files.
+/// Reloads a running app when its files change.
 pub(crate) struct AppReloader {
     shared: Arc<HostState>,
     served: ServingMode,
-    /// What clients meet now.
+    /// The profile that clients see now.
     face: ServerProfile,
-    /// What `local.settings.json` said of the port, last.
+    /// The port that `local.settings.json` named last.
     port: Option<u16>,
-    /// There should be keys, and they could not be made: that is tried again with the next change.
+    /// Keys are required but could not be created. The next change tries again.
     lacks_keys: bool,
-    /// Looks after the sessions of an endpoint that took the place of the first one.
+    /// The task that expires the sessions of an endpoint that replaced the first one.
     sweeping: JoinSet<()>,
 }
 
@@ -55,7 +56,7 @@ impl AppReloader {
         AppReloader { shared, served, face, port, lacks_keys: false, sweeping: JoinSet::new() }
     }
 
-    /// Takes up every change from now on; never ends.
+    /// Applies every change from now on. Never returns.
     pub(crate) async fn follow_changes(mut self, mut watch: FileWatcher) {
         loop {
             let files = wait_for_change(&mut watch).await;
@@ -68,18 +69,19 @@ impl AppReloader {
         }
     }
 
-    /// Makes the app that is served like its files; the answer is what these were like.
+    /// Applies the changed files to the running app. Returns a watcher with the state of the files that were
+    /// read.
     async fn apply_change(&mut self, files: &str) -> Result<Option<FileWatcher>, ReloadError> {
         let begin = Instant::now();
         let shared = &self.shared;
         let app = App::open(&shared.app.folder, shared.app.settings.environment());
         let app =
-            app.map_err(|error| ReloadError { what: "the app as it was goes on", error: error.into() })?;
-        // Who may come in does not wait for workers, and not for code that works.
+            app.map_err(|error| ReloadError { what: "the previous app keeps running", error: error.into() })?;
+        // Access settings do not wait for workers, and apply even if the app's code is broken.
         let has_face = self.apply_profile(&app, files);
         let what = match has_face {
-            Ok(true) => "the functions as they were go on",
-            _ => "the app as it was goes on",
+            Ok(true) => "the previous functions keep running",
+            _ => "the previous app keeps running",
         };
         has_face.map_err(|error| ReloadError { what, error })?;
         self.note_port(&app);
@@ -89,10 +91,10 @@ impl AppReloader {
         Ok(newer)
     }
 
-    /// Serves the app by another endpoint if clients are to meet something else; says whether they are.
+    /// Replaces the endpoint if the profile changed. Returns whether it did.
     ///
-    /// Whatever was opened at the old endpoint ends: it was opened for those who could come in there. Calls that run
-    /// are answered.
+    /// Sessions and streams of the old endpoint end, because they were opened under the old access settings.
+    /// Running calls are answered.
     fn apply_profile(&mut self, app: &App, files: &str) -> Result<bool, HostError> {
         let (front_door, door) = match &self.served {
             ServingMode::Http { front_door, door } => (front_door, door),
@@ -110,21 +112,21 @@ impl AppReloader {
         let auth = face.auth(&app.folder);
         self.lacks_keys = auth.is_err();
         let auth = auth.unwrap_or_else(|error| {
-            tracing::error!(target: "host", "callers need a key, and there are none, so that no caller is let in: {error}");
+            tracing::error!(target: "host", "a key is required, but the keys cannot be created; all calls are rejected: {error}");
             Some(Auth::new(ApiKeys::new()))
         });
         let endpoint = Endpoint::new(server.clone(), face.settings(door, auth, DRAIN));
         let old = front_door.replace(endpoint.clone());
         let old_server = self.shared.replace_server(server);
         old.close();
-        // Its entries would keep the old workers.
+        // The old server's entries would keep the old workers alive.
         if let Err(error) = old_server.catalog().replace(Vec::new()) {
             tracing::debug!(target: "host", "{error}");
         }
         if self.shared.draining.load(Ordering::SeqCst) {
             endpoint.drain();
         }
-        // The one before is aborted: its endpoint is closed.
+        // This aborts the previous task, whose endpoint is closed.
         self.sweeping = JoinSet::new();
         self.sweeping.spawn(async move { endpoint.sweep().await });
         log_profile_change(files, &differences, &face);
@@ -132,7 +134,8 @@ impl AppReloader {
         Ok(true)
     }
 
-    /// A conversation over a pipe has been told the server's name already.
+    /// Warns that a change of the profile needs a restart: over stdio the client already has the server's
+    /// name.
     fn warn_profile_change(&mut self, app: &App) {
         let face = ServerProfile::new(app, &AccessPolicy::default());
         let differences = self.face.differences(&face, false);
@@ -140,31 +143,31 @@ impl AppReloader {
             let names = differences.join(", ");
             tracing::warn!(
                 target: "host",
-                "{names} changed, which this client was told already: start bindpost again for it to count"
+                "{names} changed, but the client already has the old value: restart bindpost to apply it"
             );
         }
         self.face = face;
     }
 
-    /// A listener stays where it is.
+    /// Warns that a changed port needs a restart. The listener keeps its address.
     fn note_port(&mut self, app: &App) {
         if app.local.port != self.port {
             let port = app.local.port.map_or_else(|| "not set".to_owned(), |port| port.to_string());
             tracing::warn!(
                 target: "host",
-                "LocalHttpPort of local.settings.json is {port} now, and the address stays as it is: start bindpost \
-                 again for it to count"
+                "LocalHttpPort of local.settings.json is now {port}, but the address does not change: restart \
+                 bindpost to apply it"
             );
         }
         self.port = app.local.port;
     }
 
-    /// Starts the app again; the answer is what its files were like.
+    /// Restarts the app. Returns a watcher with the state of the files that were read.
     async fn start_again(&self, app: &App) -> Result<Option<FileWatcher>, HostError> {
         let shared = &self.shared;
         let events = Arc::new(EventLogger::new(shared.failed.clone(), app.host.log_levels.clone()));
         if app.host.custom_handler.as_ref().is_some_and(|handler| handler.port.is_some()) {
-            // Two cannot listen on one port: the old one has to go first.
+            // Two handlers cannot listen on one port: the old one stops first.
             let old = shared.generation();
             old.wait_until_released(DRAIN).await;
             old.stop(Duration::ZERO).await;
@@ -187,7 +190,7 @@ impl AppReloader {
     }
 }
 
-/// Waits for a change that lies still; names the files.
+/// Waits until files have changed and then stay unchanged. Returns their names.
 async fn wait_for_change(watch: &mut FileWatcher) -> String {
     let mut changed: Vec<PathBuf> = loop {
         tokio::time::sleep(LOOK_EVERY).await;
@@ -210,29 +213,28 @@ async fn wait_for_change(watch: &mut FileWatcher) -> String {
     names.join(", ")
 }
 
-/// Says what clients meet from now on.
+/// Logs which settings changed.
 fn log_profile_change(files: &str, differences: &[&str], face: &ServerProfile) {
-    let mut line =
-        format!("{files} changed: {} counts now, and clients connect again", differences.join(", "));
+    let mut line = format!("{files} changed: {} applied, clients must reconnect", differences.join(", "));
     if differences.contains(&"webhookAuthorizationLevel") {
         let _ = match face.requires_key() {
-            true => write!(line, "; a key is asked for, the keys are in .bindpost/keys of the app"),
-            false => write!(line, "; no key is asked for"),
+            true => write!(line, "; a key is required now, the keys are in .bindpost/keys of the app"),
+            false => write!(line, "; no key is required now"),
         };
     }
     tracing::info!(target: "host", "{line}");
 }
 
-/// Why a change is not served.
+/// The reason why a change is not served.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {error}")]
 struct ReloadError {
-    /// What is served instead.
+    /// What keeps running instead.
     what: &'static str,
     error: HostError,
 }
 
-/// Steps are for the log.
+/// Writes the steps of the setup to the log.
 struct ProgressLogger;
 
 impl SetupProgress for ProgressLogger {

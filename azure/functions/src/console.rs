@@ -1,6 +1,7 @@
-//! What workers tell, as log events: `worker` for their processes, `function` for what functions say.
+//! Writes the events and logs of workers as log events, with the target `worker` for their processes and
+//! `function` for the logs of functions.
 //!
-//! `logging.logLevel` of `host.json` decides how much of it.
+//! `logging.logLevel` of `host.json` sets the level.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::worker::{
     ConsoleLine, ConsoleSource, LogOrigin, LogRecord, LogSeverity, WorkerDetails, WorkerEvents, WorkerNumber,
 };
 
-/// Passes on what workers tell, and remembers the last thing they do.
+/// Logs the events of workers, and stores the reason if they fail permanently.
 #[derive(Debug)]
 pub(crate) struct EventLogger {
     failed: watch::Sender<Option<String>>,
@@ -24,7 +25,7 @@ impl EventLogger {
     }
 }
 
-/// Writes what a function says, or, outside of any, its worker.
+/// Writes a log record of a function or, without a function, of its worker.
 pub(crate) fn write(levels: &LogLevels, function: Option<&str>, log: &LogRecord) {
     let LogRecord { level, origin, category, message, exception } = log;
     let least = match function {
@@ -34,7 +35,7 @@ pub(crate) fn write(levels: &LogLevels, function: Option<&str>, log: &LogRecord)
     if severity(*level) < least {
         return;
     }
-    // Public workers tell of every request they get, at the level of what users read.
+    // Public workers log every request they get at a level that users see.
     let level = match (origin, level) {
         (LogOrigin::System | LogOrigin::Metric, LogSeverity::Information) => &LogSeverity::Debug,
         _ => level,
@@ -82,7 +83,7 @@ impl WorkerEvents for EventLogger {
     }
 
     fn worker_restarting(&self, reason: &str, delay: Duration) {
-        tracing::warn!(target: "worker", "{reason}; starting again in {:.1} s", delay.as_secs_f32());
+        tracing::warn!(target: "worker", "{reason}; restarting in {:.1} s", delay.as_secs_f32());
     }
 
     fn workers_failed(&self, reason: &str) {
@@ -94,7 +95,7 @@ impl WorkerEvents for EventLogger {
         let text = line.text;
         match line.from {
             ConsoleSource::User => tracing::info!(target: "function", "{text}"),
-            // Node's public worker says with `[error]` why it ends, and nowhere else.
+            // The public Node worker prints the reason for its exit only here, after `[error]`.
             ConsoleSource::Worker => match text.split_once(']') {
                 Some(("[error", text)) => tracing::error!(target: "worker", %worker, "{}", text.trim_start()),
                 Some(("[warn", text)) => tracing::warn!(target: "worker", %worker, "{}", text.trim_start()),

@@ -1,6 +1,6 @@
-//! A custom handler: a program of the app's own that serves invocations over HTTP.
+//! A custom handler: a program of the app that serves invocations over HTTP.
 //!
-//! [`wire`] has what goes over the connection; here are the process, its restarts and the calls.
+//! [`wire`] encodes requests and parses responses. This file starts and restarts the process and calls it.
 
 mod wire;
 
@@ -20,26 +20,27 @@ use crate::worker::{
     WorkerEvents, WorkerLimits, WorkerNumber, WorkerStartError,
 };
 
-/// How often a handler that starts is asked whether it listens.
+/// How often a starting handler is probed.
 const ASK_EVERY: Duration = Duration::from_millis(25);
-/// How long it may take until it does.
+/// How long a handler may take until it listens.
 const START: Duration = Duration::from_secs(30);
 
-/// How a custom handler is started.
+/// The command, environment and port of a custom handler.
 #[derive(Clone, Debug)]
 pub(crate) struct HandlerLaunch {
-    /// A command before the command, which ends by executing the rest of its arguments.
+    /// A command that is put before the handler's command. It must end by executing the rest of its
+    /// arguments.
     pub(crate) launcher: Vec<OsString>,
     pub(crate) program: OsString,
     pub(crate) arguments: Vec<OsString>,
     pub(crate) directory: PathBuf,
     pub(crate) app: PathBuf,
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// The port it listens on, if it cannot be told one.
+    /// The fixed port of a handler that cannot be given one.
     pub(crate) port: Option<u16>,
 }
 
-/// A custom handler at work. Cheap to clone.
+/// A running custom handler. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct CustomHandler {
     shared: Arc<HandlerState>,
@@ -50,7 +51,7 @@ struct HandlerState {
     limits: WorkerLimits,
     events: Arc<dyn WorkerEvents>,
     client: reqwest::Client,
-    /// The process that serves; nothing between two of them.
+    /// The process that serves, or `None` during a restart.
     serving: watch::Sender<Option<HandlerProcess>>,
     stopping: watch::Sender<bool>,
 }
@@ -60,7 +61,7 @@ struct HandlerState {
 struct HandlerProcess {
     process: Arc<ChildProcess>,
     base: Arc<str>,
-    /// Set when it is to be replaced.
+    /// Set when the process is to be replaced.
     retired: watch::Sender<bool>,
 }
 
@@ -77,9 +78,9 @@ impl CustomHandler {
         limits: WorkerLimits,
         events: Arc<dyn WorkerEvents>,
     ) -> Result<CustomHandler, WorkerStartError> {
-        // Loopback only: a proxy of the environment has no business here.
+        // The handler is on the loopback, so proxies of the environment are not used.
         let client = reqwest::Client::builder().no_proxy().http1_only().tcp_nodelay(true);
-        // What was for the handler is for nobody else.
+        // Redirects are not followed: a request for the handler must not reach another server.
         let client = client.redirect(reqwest::redirect::Policy::none());
         let client =
             client.build().map_err(|error| WorkerStartError::Listen(std::io::Error::other(error)))?;
@@ -127,12 +128,12 @@ impl CustomHandler {
         Ok(outcome)
     }
 
-    /// Whether a process serves at the moment.
+    /// Returns whether a process serves at the moment.
     pub(crate) fn is_serving(&self) -> bool {
         self.shared.serving.borrow().is_some()
     }
 
-    /// Ends the process.
+    /// Stops the process.
     pub(crate) async fn stop(&self) {
         self.shared.stopping.send_replace(true);
         let serving = self.shared.serving.send_replace(None);
@@ -141,7 +142,7 @@ impl CustomHandler {
         }
     }
 
-    /// Ends the process at once, whatever it runs.
+    /// Kills the process at once.
     pub(crate) fn kill(&self) {
         self.shared.stopping.send_replace(true);
         if let Some(serving) = self.shared.serving.send_replace(None) {
@@ -159,7 +160,7 @@ impl HandlerProcess {
         }
     }
 
-    /// Lets its invocations end, each of which holds the process, and then ends it.
+    /// Waits for its invocations, each of which holds the process, and then stops it.
     async fn finish(self, limits: WorkerLimits) {
         let deadline = Instant::now() + limits.drain;
         while Arc::strong_count(&self.process) > 1 && Instant::now() < deadline {
@@ -200,7 +201,7 @@ impl HandlerState {
         let process = process.map_err(|source| WorkerStartError::Spawn { command: shown.clone(), source })?;
         let base = format!("http://{}", SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         let listening = async {
-            // Any answer will do; a 404 is one.
+            // Any response is enough, also a 404.
             while self.client.get(format!("{base}/")).timeout(Duration::from_secs(2)).send().await.is_err() {
                 tokio::time::sleep(ASK_EVERY).await;
             }
@@ -222,13 +223,13 @@ impl HandlerState {
         })
     }
 
-    /// The process that serves; waits a while for one that is being started.
+    /// Returns the process that serves. Waits a while if one is being started.
     async fn running_process(&self) -> Result<HandlerProcess, InvocationError> {
         let mut serving = self.serving.subscribe();
         let found = serving.wait_for(Option::is_some);
         let found = tokio::time::timeout(self.limits.wait_for_worker, found).await;
         match found {
-            Ok(Ok(found)) => found.clone().ok_or_else(|| no_worker("it has just ended")),
+            Ok(Ok(found)) => found.clone().ok_or_else(|| no_worker("the custom handler has just exited")),
             _ => Err(no_worker("the custom handler is not running")),
         }
     }
@@ -266,7 +267,7 @@ impl HandlerState {
             }
         };
         let Some(body) = body else {
-            let reason = format!("the answer is larger than {} bytes", self.limits.message);
+            let reason = format!("the response is larger than {} bytes", self.limits.message);
             return Err(InvocationError::Message { reason });
         };
         if !status.is_success() {
@@ -288,12 +289,13 @@ fn no_worker(reason: &str) -> InvocationError {
     InvocationError::NoWorker { reason: reason.to_owned() }
 }
 
-/// A port nobody listens on at the moment.
+/// Returns a port that is free at the moment.
 fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
-/// Starts the handler again when it ends: at once the first time, then later and later, and not for ever.
+/// Restarts the handler when it exits: at once the first time, then with increasing delays. Gives up when it
+/// exits too often.
 async fn supervise_process(shared: Arc<HandlerState>) {
     let mut restarts: Vec<Instant> = Vec::new();
     let mut number = 1;
@@ -310,14 +312,14 @@ async fn supervise_process(shared: Arc<HandlerState>) {
             return;
         }
         let mut reason = match exit {
-            Some(exit) => format!("the custom handler ended: {exit}"),
-            None => "a function of the custom handler did not end after its timeout".to_owned(),
+            Some(exit) => format!("the custom handler exited: {exit}"),
+            None => "a function of the custom handler did not return within its timeout".to_owned(),
         };
         shared.events.worker_exited(WorkerNumber(number), &reason);
         let mut counted = exit.is_some();
         if !counted {
             match shared.launch.port {
-                // The next one needs its port.
+                // The next process needs its port.
                 Some(_) => serving.end(&shared.limits).await,
                 None => drop(tokio::spawn(serving.finish(shared.limits.clone()))),
             }
@@ -325,7 +327,7 @@ async fn supervise_process(shared: Arc<HandlerState>) {
         loop {
             restarts.retain(|at| at.elapsed() < shared.limits.restart_window);
             if counted && restarts.len() >= shared.limits.restarts_per_process {
-                let reason = format!("{reason}; it was started {} times in vain", restarts.len());
+                let reason = format!("{reason}; {} restarts failed", restarts.len());
                 shared.events.workers_failed(&reason);
                 return;
             }

@@ -1,27 +1,27 @@
-//! [`Datum`]: one value on its way to or from a worker.
+//! [`Datum`]: a value that is sent to or received from a worker.
 
 use bytes::Bytes;
 
-/// One value on its way to or from a worker.
+/// A value that is sent to or received from a worker.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Datum {
-    /// No value: null, None, undefined.
+    /// No value: `null`, `None` or `undefined`.
     #[default]
     Nothing,
-    /// Text.
+    /// A string.
     Text(String),
     /// JSON text of any kind.
     Json(String),
-    /// Bytes.
+    /// Binary data.
     Bytes(Bytes),
-    /// An integer. The host sends none; workers may return one.
+    /// An integer. Only workers send it.
     Int(i64),
-    /// A floating point number. The host sends none; workers may return one.
+    /// A floating point number. Only workers send it.
     Double(f64),
 }
 
 impl Datum {
-    /// Whether there is no value. JSON's `null` is none either: Java writes it for a null.
+    /// Returns whether this is no value. JSON `null` is no value either: Java sends it for a null.
     pub fn is_nothing(&self) -> bool {
         match self {
             Datum::Nothing => true,

@@ -1,4 +1,5 @@
-//! [`AccessPolicy`]: who may come in. [`ServerProfile`]: what clients meet of an app before any of its functions.
+//! [`AccessPolicy`]: the access settings of the operator. [`ServerProfile`]: the settings of an app that
+//! clients see before they use any function.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,36 +15,36 @@ use crate::error::HostError;
 use crate::front_door::{MCP_PATH, SSE_PATHS};
 use crate::keys::{self, KeysError};
 
-/// How often HTTP+SSE clients are pinged, as on the platform.
+/// How often HTTP+SSE clients are pinged. The platform uses the same interval.
 const PING: Duration = Duration::from_secs(25);
 
-/// Who may come in.
+/// The access settings: keys, hosts, origins and the platform's identity headers.
 #[derive(Clone, Debug, Default)]
 pub struct AccessPolicy {
     /// Whether callers need a key.
     pub keys: KeyRequirement,
-    /// Host names that are served besides those of the loopback.
+    /// Host names that are allowed besides those of the loopback.
     pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that may call, besides those that `local.settings.json` names.
+    /// Origins that are allowed besides those that `local.settings.json` names.
     pub allowed_origins: Vec<String>,
-    /// Believes the headers by which a platform in front names the user; otherwise functions do not see them.
+    /// Trusts the identity headers that a platform in front sets. Otherwise functions do not see them.
     pub trusts_platform: bool,
 }
 
-/// Whether callers need a key. Without one, all who reach the address may call everything.
+/// Whether callers need a key. If they do not, every client that reaches the address may call every function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyRequirement {
-    /// They do not, whatever `host.json` says.
+    /// No key is required. `host.json` is ignored.
     #[default]
     Never,
-    /// As `webhookAuthorizationLevel` of `host.json` says, from the moment on that it is changed.
+    /// `webhookAuthorizationLevel` of `host.json` decides. A change applies at once.
     AsTheLevelSays,
-    /// They do, whatever `host.json` says.
+    /// A key is always required. `host.json` is ignored.
     Always,
 }
 
 impl AccessPolicy {
-    /// Whether callers of this app need a key.
+    /// Returns whether callers of this app need a key.
     pub fn requires_key(&self, app: &App) -> bool {
         match self.keys {
             KeyRequirement::Never => false,
@@ -53,8 +54,9 @@ impl AccessPolicy {
     }
 }
 
-/// What clients meet of an app before any of its functions, as its files say: the server's name, and who may
-/// come in. Two that are equal can be served by one endpoint; a client that met another one connects again.
+/// The settings of an app that clients see before they use any function: the server's name and the access
+/// settings. Two equal profiles can be served by one endpoint. When the profile changes, clients must
+/// reconnect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerProfile {
     server_name: String,
@@ -63,7 +65,7 @@ pub(crate) struct ServerProfile {
     requires_key: bool,
     uses_absolute_uri: bool,
     max_body: u64,
-    /// Origins that `local.settings.json` names.
+    /// The origins that `local.settings.json` names.
     origins: Vec<String>,
 }
 
@@ -81,8 +83,8 @@ impl ServerProfile {
         }
     }
 
-    /// The members of `host.json` and `local.settings.json` in which the other one differs. With
-    /// `over_http` false, only those that count without HTTP too.
+    /// Returns the members of `host.json` and `local.settings.json` in which two profiles differ. With
+    /// `over_http` false, it returns only those that also apply to stdio.
     pub(crate) fn differences(&self, other: &ServerProfile, over_http: bool) -> Vec<&'static str> {
         let ServerProfile { server_name, server_version, instructions, .. } = other;
         let ServerProfile { requires_key, uses_absolute_uri, max_body, origins, .. } = other;
@@ -105,7 +107,8 @@ impl ServerProfile {
         self.requires_key
     }
 
-    /// Room for a few bodies of the largest size at once: one takes up to twice its size while it is received.
+    /// Returns limits that allow a few bodies of the maximum size at once. A body needs up to twice its size
+    /// while it is received.
     fn limits(&self) -> CallLimits {
         const LARGEST_BODIES: u64 = 5;
         let defaults = CallLimits::default();
@@ -114,7 +117,7 @@ impl ServerProfile {
         CallLimits { call_timeout: None, calls_per_session: 100, held_bytes, ..defaults }
     }
 
-    /// A server with this face.
+    /// Builds a server with this profile.
     pub(crate) fn server(&self, entries: Vec<Entry>) -> Result<Server, HostError> {
         let mut builder = Server::builder(&self.server_name, &self.server_version)
             .ignore_case()
@@ -128,7 +131,8 @@ impl ServerProfile {
         builder.build().map_err(|error| HostError::Server(error.to_string()))
     }
 
-    /// What asks for keys, if they are asked for. Makes those of the app in this folder if there are none yet.
+    /// Returns the authentication by keys, if keys are required. Creates the keys of the app in this folder
+    /// if they do not exist.
     pub(crate) fn auth(&self, folder: &Path) -> Result<Option<Auth>, KeysError> {
         if !self.requires_key {
             return Ok(None);
@@ -137,11 +141,12 @@ impl ServerProfile {
         Ok(Some(Auth::new(keys)))
     }
 
-    /// How such a server is served through this door. `drain` is how long calls may go on at the end.
+    /// Returns the HTTP settings for this profile and this access policy. `drain` is how long running calls
+    /// may continue when the server stops.
     pub(crate) fn settings(&self, door: &AccessPolicy, auth: Option<Auth>, drain: Duration) -> Settings {
         let mut allowed_hosts = door.allowed_hosts.clone();
         if auth.is_some() && allowed_hosts.is_empty() {
-            // A caller that knows the key may use any name of this host.
+            // A key is required anyway, so any host name is allowed.
             allowed_hosts.push("*".to_owned());
         }
         Settings {

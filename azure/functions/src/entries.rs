@@ -1,4 +1,4 @@
-//! Functions with MCP triggers as entries of the catalog.
+//! Builds the catalog's entries from functions with MCP triggers.
 
 use std::sync::Arc;
 
@@ -24,21 +24,21 @@ use crate::function::{Function, PromptTrigger, ResourceAddress, ResourceTrigger,
 use crate::invocation::{FunctionFailure, FunctionRunner, LogSink, TraceContext};
 use crate::worker::{LogOrigin, LogRecord, LogSeverity};
 
-/// How functions are served.
+/// The options for serving functions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ServingOptions {
-    /// Arguments are checked against their types and values, not only for being there.
+    /// Validates the types and values of arguments, not only their presence.
     pub(crate) validates: bool,
-    /// A prompt that returns the JSON of a `GetPromptResult` means it.
+    /// Treats a prompt's text as a `GetPromptResult` if it is the JSON of one.
     pub(crate) detects_prompts: bool,
-    /// Clients are told what a function says when it fails.
+    /// Includes the error message of a failed function in the response to the client.
     pub(crate) detailed_errors: bool,
 }
 
-/// How often one call may ask its client; a function that never stops asking is stopped.
+/// The maximum number of times one call may ask its client for input.
 const MOST_ROUNDS: usize = 32;
 
-/// The entry of a function.
+/// Builds the entry of a function.
 pub(crate) fn entry(runner: &Arc<FunctionRunner>, function: &Arc<Function>, manner: ServingOptions) -> Entry {
     let served = ServedFunction { runner: runner.clone(), function: function.clone(), manner };
     let nothing = Signature::new;
@@ -94,7 +94,7 @@ pub(crate) fn entry(runner: &Arc<FunctionRunner>, function: &Arc<Function>, mann
     }
 }
 
-/// What a client is told about what is not there, in the platform's words.
+/// Returns the platform's error message for an unknown tool, prompt or resource.
 pub(crate) fn unknown_entry_error(error: &ProtocolError) -> Option<ErrorObject> {
     let text = match error {
         ProtocolError::UnknownTool(name) => format!("Unknown tool: '{name}'"),
@@ -105,7 +105,8 @@ pub(crate) fn unknown_entry_error(error: &ProtocolError) -> Option<ErrorObject> 
     Some(ErrorObject::new(INVALID_PARAMS, text))
 }
 
-/// Missing arguments are told by the function's own check, in the platform's words.
+/// Removes `required` from a schema. The function's own check reports missing arguments with the platform's
+/// text.
 fn without_required(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Value::Object(members) = &mut schema {
@@ -114,7 +115,7 @@ fn without_required(schema: &Value) -> Value {
     schema
 }
 
-/// One function as clients meet it.
+/// A function with everything that its entry needs to run it.
 #[derive(Clone)]
 struct ServedFunction {
     runner: Arc<FunctionRunner>,
@@ -122,7 +123,7 @@ struct ServedFunction {
     manner: ServingOptions,
 }
 
-/// Where a call stands that has asked its client.
+/// The answers of the client and the state of the function, for the next round of a call.
 #[derive(Default)]
 struct InputRound {
     responses: Option<Map<String, Value>>,
@@ -132,7 +133,7 @@ struct InputRound {
 impl ServedFunction {
     async fn call_tool(&self, context: &Context) -> Result<CallToolResult, ToolError> {
         let Trigger::Tool(ToolTrigger { required, uses_result_schema, .. }) = &self.function.trigger else {
-            return Err(ToolError::new("this function is no tool"));
+            return Err(ToolError::new("this function is not a tool"));
         };
         let name = context.requested_name();
         let subject = RequestSubject::Tool { name: &name, arguments: arguments(context) };
@@ -152,7 +153,7 @@ impl ServedFunction {
 
     async fn read_resource(&self, context: &Context) -> Result<ReadResourceResult, ToolError> {
         let Trigger::Resource(ResourceTrigger { mime_type, .. }) = &self.function.trigger else {
-            return Err(ToolError::new("this function is no resource"));
+            return Err(ToolError::new("this function is not a resource"));
         };
         let uri = context.uri().unwrap_or_default();
         let variables: Vec<(String, String)> =
@@ -165,7 +166,7 @@ impl ServedFunction {
     async fn get_prompt(&self, context: &Context) -> Result<GetPromptResult, ToolError> {
         let Trigger::Prompt(PromptTrigger { required, uses_result_schema, .. }) = &self.function.trigger
         else {
-            return Err(ToolError::new("this function is no prompt"));
+            return Err(ToolError::new("this function is not a prompt"));
         };
         let name = context.requested_name();
         let subject = RequestSubject::Prompt { name: &name, arguments: arguments(context) };
@@ -174,8 +175,8 @@ impl ServedFunction {
         self.run(context, subject, required, shape).await?.map_err(|failure| self.internal_error(&failure))
     }
 
-    /// Runs the function until it is done, asking the client as often as the function wants. A failure of the
-    /// function is for the caller to word; anything else is answered as it is.
+    /// Runs the function until it returns a result. The client is asked as often as the function requests.
+    /// The caller turns a failure of the function into a message. Other errors are returned as they are.
     async fn run<T>(
         &self,
         context: &Context,
@@ -227,7 +228,7 @@ impl ServedFunction {
                 Ok(FunctionReply::InputRequired { requests, state }) => {
                     context.remember(json!({"requests": requests, "state": state, "rounds": number + 1}));
                     let responses = match context.ask_all(&requests).await {
-                        // The function's mistake, and for its author to read.
+                        // The function's request is invalid: its author needs the reason.
                         Err(AskError::Unclear(reason)) => {
                             return Ok(Err(self.log_failure(FunctionFailure::Question(reason))));
                         }
@@ -237,10 +238,10 @@ impl ServedFunction {
                 }
             }
         }
-        Err(ToolError::new(format!("the function asked {MOST_ROUNDS} times and did not come to an end")))
+        Err(ToolError::new(format!("the function asked {MOST_ROUNDS} times and returned no result")))
     }
 
-    /// The failure, after the log has it.
+    /// Logs the failure and returns it.
     fn log_failure(&self, failure: FunctionFailure) -> FunctionFailure {
         let function = self.function.name.as_str();
         match failure.stack() {
@@ -264,12 +265,13 @@ impl ServedFunction {
     }
 }
 
-/// The arguments as the client wrote them, if it did.
+/// Returns the arguments as the client sent them.
 fn arguments(context: &Context) -> Arguments<'_> {
     Arguments::parse(context.given_arguments_json())
 }
 
-/// Where the call goes on, if the client has come back with answers, and after how many rounds.
+/// Returns the round at which a call continues if the client has sent answers, and the number of rounds so
+/// far.
 async fn resume_round(context: &Context) -> Result<(InputRound, usize), ToolError> {
     let memory = context.remembered().unwrap_or_default();
     let Some(requests) = memory.get("requests").and_then(Value::as_object) else {
@@ -281,7 +283,7 @@ async fn resume_round(context: &Context) -> Result<(InputRound, usize), ToolErro
     Ok((InputRound { responses: Some(responses), state }, rounds.unwrap_or(MOST_ROUNDS)))
 }
 
-/// Headers of W3C trace context. A name as text would have to be read each time.
+/// The headers of W3C trace context. As statics they are not parsed for each call.
 static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
@@ -293,8 +295,8 @@ fn trace_context(context: &Context) -> TraceContext {
     }
 }
 
-/// Passes on what a function says: progress to the client, everything else to the console and, if the client
-/// asked for it, to the client.
+/// Forwards the logs of a function: progress to the client, everything else to the console and, if the client
+/// requested logs, to the client.
 struct ClientLogSink<'a> {
     context: &'a Context,
     served: &'a ServedFunction,
@@ -313,7 +315,7 @@ async fn forward_log(context: &Context, levels: &LogLevels, function: &str, log:
     }
     console::write(levels, Some(function), &log);
     let LogRecord { level, origin, category, message, .. } = log;
-    // Java's worker says this of every call, as if the function had.
+    // The Java worker logs this for every call with the origin of a user log.
     let is_workers_own = message.starts_with("Function \"") && message.ends_with("invoked by Java Worker");
     if origin != LogOrigin::User || is_workers_own || !context.asked_for_logs() {
         return;

@@ -1,4 +1,4 @@
-//! Why an app does not run.
+//! [`HostError`]: why an app does not run.
 
 use std::io;
 
@@ -7,59 +7,59 @@ use crate::problem::AppError;
 use crate::setup::SetupError;
 use crate::worker::WorkerStartError;
 
-/// Why an app does not run.
+/// The reason why an app does not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// Its files have mistakes.
+    /// The app's files are invalid.
     #[error(transparent)]
     App(#[from] AppError),
-    /// It could not be made ready.
+    /// The app could not be prepared.
     #[error("{}", with_fix(.0))]
     Setup(#[from] SetupError),
-    /// Its worker did not start.
+    /// The worker did not start.
     #[error(transparent)]
     Start(#[from] WorkerStartError),
-    /// There is no worker for its language.
+    /// No worker supports the app's language.
     #[error(
-        "there is no built-in worker for {language}\n  fix: name a folder of workers that has one, with --workers DIR \
+        "no built-in worker supports {language}\n  fix: name a folder with such a worker, with --workers DIR \
          or the setting languageWorkers__{language}__workerDirectory"
     )]
     NoWorker {
-        /// The language.
+        /// The name of the language.
         language: String,
     },
-    /// The runtime is `custom`, and nothing says what to start.
+    /// The runtime is `custom`, but `host.json` names no handler.
     #[error(
-        "FUNCTIONS_WORKER_RUNTIME is custom, and host.json has no customHandler\n  fix: add \"customHandler\": \
+        "FUNCTIONS_WORKER_RUNTIME is custom, but host.json has no customHandler\n  fix: add \"customHandler\": \
          {{\"description\": {{\"defaultExecutablePath\": \"…\"}}}} to host.json"
     )]
     NoHandler,
-    /// Nothing was found, and the worker may have said why.
+    /// No functions were found. The worker's console may show the reason.
     #[error("no functions were found{}", console_excerpt(console))]
     NoFunctions {
         /// The last lines of the worker's console.
         console: Vec<String>,
     },
-    /// What was found cannot be served.
+    /// Functions were found, but none can be served.
     #[error("none of the app's functions can be served:\n  {}", reasons.join("\n  "))]
     NothingToServe {
-        /// Why, function by function.
+        /// The reason for each function.
         reasons: Vec<String>,
     },
-    /// Our own worker could not be written to a temporary folder.
+    /// The built-in worker could not be written to a temporary folder.
     #[error("the built-in worker cannot be written to a temporary folder: {0}")]
     Unpack(io::Error),
-    /// The keys cannot be read or made.
+    /// The keys cannot be read or created.
     #[error(transparent)]
     Keys(#[from] KeysError),
     /// The address could not be served.
     #[error(transparent)]
     Serve(#[from] io::Error),
-    /// Workers ended again and again.
-    #[error("the app does not stay up: {0}")]
+    /// Workers exited too often.
+    #[error("the app does not keep running: {0}")]
     Failed(String),
-    /// The server does not come together.
+    /// The MCP server could not be built.
     #[error("{0}")]
     Server(String),
 }
@@ -68,7 +68,7 @@ fn console_excerpt(console: &[String]) -> String {
     match console {
         [] => "\n  fix: give the folder that has function_app.py, or whose package.json names the functions in `main`"
             .to_owned(),
-        lines => format!("; the worker said:\n    {}", lines.join("\n    ")),
+        lines => format!("; output of the worker:\n    {}", lines.join("\n    ")),
     }
 }
 

@@ -1,4 +1,5 @@
-//! The front door: which path leads where. MCP goes on to the endpoint; health is answered here.
+//! [`RequestRouter`]: routes requests by path. MCP requests go to the endpoint, health probes are answered
+//! here.
 
 use std::convert::Infallible;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,34 +12,34 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
-/// Where Azure Functions serves MCP.
+/// The path at which Azure Functions serves MCP.
 pub(crate) const MCP_PATH: &str = "/runtime/webhooks/mcp";
-/// Where it serves HTTP+SSE: the stream, and where its client posts.
+/// The paths at which it serves HTTP+SSE: the stream, and the path for posted messages.
 pub(crate) const SSE_PATHS: (&str, &str) = ("/runtime/webhooks/mcp/sse", "/runtime/webhooks/mcp/message");
-/// The path everybody tries first.
+/// The usual path of MCP servers.
 pub(crate) const SHORT_PATH: &str = "/mcp";
 
 pub(crate) type Reply = Response<ReplyBody>;
 
-/// What the front door asks about the host behind it.
+/// The health of the host, as the health endpoints report it.
 pub(crate) trait HealthProbes: Send + Sync + 'static {
-    /// Whether new calls are served, and if not, why.
+    /// Returns the reason if new calls are not served.
     fn readiness(&self) -> Result<(), String>;
-    /// Whether the host is beyond help, and why.
+    /// Returns the reason if the host has failed permanently.
     fn liveness(&self) -> Result<(), String>;
 }
 
-/// Where every request comes in.
+/// Routes every request of the listener.
 pub(crate) struct RequestRouter<C> {
-    /// What serves MCP now: another one after who may come in, or what clients are told, has changed.
+    /// The current MCP endpoint. A change of the server profile replaces it.
     endpoint: RwLock<Arc<Endpoint>>,
     condition: Arc<C>,
 }
 
-/// Where a path leads.
+/// The target of a path.
 #[derive(Debug, PartialEq, Eq)]
 enum RouteTarget {
-    /// To the endpoint, under this path.
+    /// The MCP endpoint, with this path.
     Mcp(&'static str),
     Home,
     Alive,
@@ -46,7 +47,8 @@ enum RouteTarget {
     Nowhere,
 }
 
-/// The platform does not look at case, and takes anything below its path for MCP.
+/// Returns the target of a path. Like the platform, it ignores case, and everything below the MCP path is
+/// MCP.
 fn route(path: &str) -> RouteTarget {
     let path = path.trim_end_matches('/');
     match path {
@@ -79,19 +81,19 @@ impl<C: HealthProbes> RequestRouter<C> {
         self.endpoint.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What serves a request on a connection that knew this endpoint when it was opened: mostly that one, and then no
-    /// lock is taken.
+    /// Returns the endpoint for a request on a connection that was opened with the endpoint `known`. Usually
+    /// that is `known` itself, which needs no lock.
     pub(crate) fn endpoint_after(&self, known: &Arc<Endpoint>) -> Arc<Endpoint> {
         if known.is_closed() { self.endpoint() } else { known.clone() }
     }
 
-    /// Lets every request from now on go to another endpoint; gives back the one before, which is to be closed.
+    /// Sends all further requests to another endpoint. Returns the previous one, which the caller must close.
     pub(crate) fn replace(&self, endpoint: Arc<Endpoint>) -> Arc<Endpoint> {
         let mut current = self.endpoint.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *current, endpoint)
     }
 
-    /// Answers a request; those for MCP by this endpoint.
+    /// Answers a request. MCP requests go to this endpoint.
     pub(crate) async fn handle(
         self: Arc<Self>,
         endpoint: Arc<Endpoint>,
@@ -159,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_the_way_as_the_platform_does() {
+    fn routes_paths_as_the_platform_does() {
         for (path, expected) in [
             ("/runtime/webhooks/mcp", RouteTarget::Mcp(MCP_PATH)),
             ("/runtime/webhooks/mcp/", RouteTarget::Mcp(MCP_PATH)),

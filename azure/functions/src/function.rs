@@ -1,4 +1,4 @@
-//! A function as the host sees it, whoever described it: a worker, or a `function.json`.
+//! [`Function`]: a function with an MCP trigger, described by a worker or by a `function.json`.
 
 mod bindings;
 
@@ -22,7 +22,7 @@ pub struct Function {
     pub source: FunctionSource,
 }
 
-/// What a worker is told when it loads the function.
+/// The data that a worker needs to load the function.
 #[derive(Clone, Debug, Default)]
 pub struct FunctionSource {
     pub directory: String,
@@ -33,7 +33,7 @@ pub struct FunctionSource {
     pub bindings: Vec<BindingInfo>,
 }
 
-/// What a worker is told about one binding.
+/// The description of one binding for a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindingInfo {
     pub name: String,
@@ -43,7 +43,7 @@ pub struct BindingInfo {
     pub data_type: DataType,
 }
 
-/// Which way data flows.
+/// The direction of a binding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BindingDirection {
     #[default]
@@ -52,7 +52,7 @@ pub enum BindingDirection {
     InOut,
 }
 
-/// How a function wants its data.
+/// The type in which a function receives its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DataType {
     #[default]
@@ -62,7 +62,7 @@ pub enum DataType {
     Stream,
 }
 
-/// What makes a function run.
+/// The trigger of a function.
 #[derive(Debug)]
 pub enum Trigger {
     Tool(ToolTrigger),
@@ -70,17 +70,17 @@ pub enum Trigger {
     Prompt(PromptTrigger),
 }
 
-/// A call of a tool.
+/// An `mcpToolTrigger`.
 #[derive(Debug)]
 pub struct ToolTrigger {
     pub parameter: String,
     pub tool: Tool,
-    /// The arguments that must be there, in the order of the schema.
+    /// The names of the required arguments, in the order of the schema.
     pub required: Vec<String>,
     pub uses_result_schema: bool,
 }
 
-/// A read of a resource.
+/// An `mcpResourceTrigger`.
 #[derive(Debug)]
 pub struct ResourceTrigger {
     pub parameter: String,
@@ -88,24 +88,24 @@ pub struct ResourceTrigger {
     pub mime_type: Option<String>,
 }
 
-/// Which URIs a resource trigger answers.
+/// The URIs that a resource trigger serves.
 #[derive(Debug)]
 pub enum ResourceAddress {
     One(Resource),
     Family(UriPattern, ResourceTemplate),
 }
 
-/// A get of a prompt.
+/// An `mcpPromptTrigger`.
 #[derive(Debug)]
 pub struct PromptTrigger {
     pub parameter: String,
     pub prompt: Prompt,
-    /// The arguments that must be there, in the order of the definition.
+    /// The names of the required arguments, in the order of the definition.
     pub required: Vec<String>,
     pub uses_result_schema: bool,
 }
 
-/// What a function is given besides its trigger.
+/// An input of a function besides its trigger.
 #[derive(Debug)]
 pub enum InputBinding {
     Blob(BlobBinding),
@@ -113,7 +113,7 @@ pub enum InputBinding {
     PromptArgument { name: String, argument: String, required: bool },
 }
 
-/// Where a function writes; the name may be `$return`.
+/// An output of a function. Its name may be `$return`.
 #[derive(Debug)]
 pub enum OutputBinding {
     Blob(BlobBinding),
@@ -124,30 +124,30 @@ pub enum OutputBinding {
 pub struct BlobBinding {
     pub name: String,
     pub path: PathTemplate,
-    /// The name of the setting that leads to the storage account, `AzureWebJobsStorage` unless given.
+    /// The name of the setting with the storage connection. Defaults to `AzureWebJobsStorage`.
     pub connection: String,
     pub data_type: DataType,
 }
 
-/// A function that bindpost leaves out, and why.
+/// A function that bindpost does not serve, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkippedFunction {
     pub name: String,
     pub reason: String,
 }
 
-/// Why bindings do not make a function.
+/// The reason why bindings do not form a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FunctionRejection {
-    /// It is none of ours.
+    /// The function uses triggers or bindings that are not supported.
     Skipped(SkippedFunction),
-    /// It has mistakes.
+    /// The bindings are invalid.
     Problems(Vec<Problem>),
 }
 
 impl Function {
-    /// Makes a function of its bindings, each an object of a `function.json`. `source.bindings` is filled
-    /// in; `setting` finds app settings.
+    /// Builds a function from its bindings, each an object of a `function.json`. Fills in `source.bindings`.
+    /// `setting` looks up app settings.
     pub fn from_bindings(
         name: &str,
         id: &str,
@@ -158,7 +158,7 @@ impl Function {
         bindings::build_function(name, id, source, bindings, setting)
     }
 
-    /// The same of raw bindings, each the text of such an object, as workers send them.
+    /// Builds a function from raw bindings, each the JSON text of such an object, as workers send them.
     pub fn from_raw_bindings(
         name: &str,
         id: &str,
@@ -171,7 +171,7 @@ impl Function {
             .enumerate()
             .map(|(index, text)| {
                 crate::json::parse(text.as_ref()).map_err(|error| {
-                    Problem::new(format!("is no JSON: {error}"))
+                    Problem::new(format!("is not valid JSON: {error}"))
                         .of_function(name)
                         .at(format!("bindings[{index}]"))
                 })
@@ -186,7 +186,7 @@ impl Function {
         )
     }
 
-    /// The name of the parameter that gets the trigger's value.
+    /// Returns the name of the parameter that receives the trigger's value.
     pub fn parameter(&self) -> &str {
         match &self.trigger {
             Trigger::Tool(trigger) => &trigger.parameter,
@@ -196,7 +196,8 @@ impl Function {
     }
 }
 
-/// A problem for each function that takes the tool, prompt or resource of an earlier one, in any case.
+/// Returns a problem for each function whose tool, prompt or resource an earlier one already has. Case is
+/// ignored.
 pub fn check_unique<'a>(functions: impl IntoIterator<Item = &'a Function>) -> Vec<Problem> {
     let mut tools = HashSet::new();
     let mut prompts = HashSet::new();
@@ -232,7 +233,7 @@ pub fn check_unique<'a>(functions: impl IntoIterator<Item = &'a Function>) -> Ve
         };
         if !is_new {
             let problem = Problem::new(message).of_function(&function.name).at(member);
-            problems.push(problem.fix("rename or remove one of the two; upper and lower case do not differ"));
+            problems.push(problem.fix("rename or remove one of the two; upper and lower case are the same"));
         }
     }
     problems

@@ -1,4 +1,5 @@
-//! One start of an app: its workers, its functions, its stores. When files change there is another one.
+//! [`AppGeneration`]: the workers, functions and stores of one start of an app. A change of files creates
+//! another.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -27,23 +28,23 @@ use crate::worker::{
     WorkerPool,
 };
 
-/// What the Functions host calls itself; public workers look at it.
+/// The version that the Functions host reports. Public workers check it.
 const HOST_VERSION: &str = "4.1037.0";
-/// Public workers run as many processes as this setting says.
+/// The setting with the number of worker processes.
 const PROCESS_COUNT: &str = "FUNCTIONS_WORKER_PROCESS_COUNT";
 
-/// One start of an app.
+/// The workers, functions and stores of one start of an app.
 #[derive(Debug)]
 pub(crate) struct AppGeneration {
     pub(crate) runner: Arc<FunctionRunner>,
     pub(crate) functions: Vec<Arc<Function>>,
     manner: ServingOptions,
     pub(crate) report: AppReport,
-    /// The files as they were before the workers read them, if somebody wants to know of changes.
+    /// The files as they were before the workers read them. `None` if the app is not watched.
     pub(crate) watch: Option<FileWatcher>,
 }
 
-/// The functions of an app, and why others are not served.
+/// The functions of an app, and the reasons why others are not served.
 #[derive(Debug, Default)]
 struct DiscoveredFunctions {
     found: Vec<Function>,
@@ -52,7 +53,7 @@ struct DiscoveredFunctions {
 }
 
 impl AppGeneration {
-    /// Makes the app ready, starts its workers, and finds out what it has.
+    /// Prepares the app, starts its workers and discovers its functions.
     pub(crate) async fn start(
         app: &App,
         options: &HostOptions,
@@ -61,7 +62,7 @@ impl AppGeneration {
     ) -> Result<AppGeneration, HostError> {
         let worker_config = worker_config(app, options)?;
         let prepared = prepare(app, options, progress).await?;
-        // What a build has made is no change; what comes from here on may have been read too early.
+        // Files written by the build are not changes. A worker may have read a later change too early.
         let watch = options.watch.then(|| FileWatcher::new(&app.folder, &app.read_first));
         let mut report = AppReport {
             app: app.folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
@@ -140,14 +141,14 @@ impl AppGeneration {
         Ok(AppGeneration { runner: Arc::new(runner), functions: served, manner, report, watch })
     }
 
-    /// Its functions, as a server offers them.
+    /// Returns the functions as entries of the server's catalog.
     pub(crate) fn entries(&self) -> Vec<Entry> {
         let functions = self.functions.iter();
         functions.map(|function| entries::entry(&self.runner, function, self.manner)).collect()
     }
 
-    /// Waits until no call needs it any more, for so long. What a call runs holds the runner, even while the
-    /// call waits for its turn, for a blob or for its client's answer.
+    /// Waits until no call uses this generation, for at most `limit`. Every call holds the runner, even while
+    /// it waits for a worker, for a blob or for a response of its client.
     pub(crate) async fn wait_until_released(&self, limit: Duration) {
         let deadline = Instant::now() + limit;
         while Arc::strong_count(&self.runner) > 1 && Instant::now() < deadline {
@@ -155,12 +156,12 @@ impl AppGeneration {
         }
     }
 
-    /// Ends the workers at once.
+    /// Stops the workers at once.
     pub(crate) fn kill(&self) {
         self.runner.engine.kill();
     }
 
-    /// Lets running invocations end, then ends the workers.
+    /// Waits for running invocations, then stops the workers.
     pub(crate) async fn stop(&self, limit: Duration) {
         match &self.runner.engine {
             InvocationBackend::Workers { workers, .. } => drop(workers.drain(limit).await),
@@ -170,7 +171,7 @@ impl AppGeneration {
 }
 
 impl DiscoveredFunctions {
-    /// As the worker describes them.
+    /// Reads the functions that the worker reports.
     fn from_worker_index(app: &App, indexed: Vec<IndexedFunction>) -> DiscoveredFunctions {
         let mut functions = DiscoveredFunctions::default();
         for function in indexed {
@@ -180,12 +181,12 @@ impl DiscoveredFunctions {
                 continue;
             }
             if app.is_disabled(&name) {
-                let reason = "a setting switches it off".to_owned();
+                let reason = "a setting disables it".to_owned();
                 functions.skipped.push(SkippedFunction { name, reason });
                 continue;
             }
             let properties = function.properties;
-            // Node's public worker leaves it out.
+            // The public Node worker sends no language.
             let language = if language.is_empty() { app.runtime.as_str().to_owned() } else { language };
             let source = FunctionSource {
                 directory,
@@ -210,7 +211,7 @@ impl DiscoveredFunctions {
         functions
     }
 
-    /// As their `function.json` files describe them.
+    /// Reads the functions from their `function.json` files.
     fn from_function_json(app: &App) -> DiscoveredFunctions {
         let folders = app.function_folders();
         DiscoveredFunctions { found: folders.functions, skipped: folders.skipped, problems: folders.problems }
@@ -220,7 +221,7 @@ impl DiscoveredFunctions {
         self.found.is_empty() && self.skipped.is_empty() && self.problems.is_empty()
     }
 
-    /// Of functions that offer the same, the first stays.
+    /// Keeps only the first of several functions that offer the same tool, prompt or resource.
     fn keep_unique(&mut self) {
         let problems = check_unique(&self.found);
         self.found.retain(|function| {
@@ -238,7 +239,7 @@ impl DiscoveredFunctions {
     }
 }
 
-/// Finds the store of every connection; a function whose store cannot be opened is not served.
+/// Opens the store of every connection. A function whose store cannot be opened is not served.
 async fn open_stores(
     app: &App,
     functions: &mut DiscoveredFunctions,
@@ -289,7 +290,7 @@ fn connections(function: &Function) -> impl Iterator<Item = &str> {
     inputs.chain(outputs).map(|binding| binding.connection.as_str())
 }
 
-/// The public worker to use, if somebody wants one.
+/// Returns the configuration of the public worker, if the options or the settings name one.
 fn worker_config(app: &App, options: &HostOptions) -> Result<Option<WorkerConfig>, HostError> {
     Ok(match &options.workers {
         Some(folder) => Some(app.worker_config_in(folder)?),
@@ -354,7 +355,7 @@ fn launch(
     if let Some(config) = worker_config {
         return Ok(WorkerLaunch {
             program: match interpreter {
-                // The app's own environment has the app's packages.
+                // The app's own virtual environment has the app's packages.
                 Some(found) if app.runtime != WorkerRuntime::Java => found.path.clone().into(),
                 _ => config.executable.clone().into(),
             },

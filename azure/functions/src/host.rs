@@ -1,4 +1,4 @@
-//! The host: start an app, serve it, take up changes of its files, drain, stop. Read this first.
+//! [`Host`]: starts an app, serves it, applies changes to its files, drains and stops. Read this file first.
 
 use std::ffi::OsString;
 use std::future::poll_fn;
@@ -28,25 +28,26 @@ use crate::setup::SetupProgress;
 use crate::watch::FileWatcher;
 use crate::worker::PoolHealth;
 
-/// How long invocations of the old workers may go on when there are new ones, or when the host stops.
+/// How long running invocations may continue after their workers are replaced or the host begins to stop.
 pub(crate) const DRAIN: Duration = Duration::from_secs(25);
-/// How long before the end of a drain calls that still run are given up.
+/// Calls that still run this long before the end of a drain fail with an error.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
-/// How an app is run.
+/// The options for running an app.
 #[derive(Clone, Debug)]
 pub struct HostOptions {
     /// Whether packages may be installed and the app built.
     pub install: bool,
-    /// A folder of language workers to use instead of our own.
+    /// A folder of language workers to use instead of the built-in ones.
     pub workers: Option<PathBuf>,
-    /// How many processes run functions; the setting `FUNCTIONS_WORKER_PROCESS_COUNT` unless told.
+    /// The number of worker processes. Defaults to the setting `FUNCTIONS_WORKER_PROCESS_COUNT`.
     pub processes: Option<usize>,
-    /// Tells clients what a function says when it fails.
+    /// Includes the error message of a failed function in the response to the client.
     pub detailed_errors: bool,
-    /// Starts the app again when its files change.
+    /// Restarts the app when its files change.
     pub watch: bool,
-    /// A command before each worker's command, which ends by executing the rest of its arguments.
+    /// A command that is put before each worker's command. It must end by executing the rest of its
+    /// arguments.
     pub launcher: Vec<OsString>,
 }
 
@@ -63,20 +64,20 @@ impl Default for HostOptions {
     }
 }
 
-/// An app that runs.
+/// A running app.
 pub struct Host {
     shared: Arc<HostState>,
     watch: Option<FileWatcher>,
 }
 
-/// What those share who serve an app and who keep it up to date.
+/// The state that serving an app and reloading it share.
 pub(crate) struct HostState {
-    /// As it was when the host was started.
+    /// The app as it was when the host started.
     pub(crate) app: App,
     pub(crate) options: HostOptions,
     server: RwLock<Server>,
     current: RwLock<Arc<AppGeneration>>,
-    /// Why the host must end, once workers have ended too often.
+    /// The reason why the host must stop. It is set when workers have exited too often.
     pub(crate) failed: watch::Sender<Option<String>>,
     pub(crate) draining: AtomicBool,
 }
@@ -88,7 +89,7 @@ impl std::fmt::Debug for Host {
 }
 
 impl Host {
-    /// Makes the app ready, starts its workers and finds out what it offers.
+    /// Prepares the app, starts its workers and discovers its functions.
     pub async fn start(
         app: App,
         options: HostOptions,
@@ -106,19 +107,19 @@ impl Host {
         Ok(Host { shared: Arc::new(shared), watch })
     }
 
-    /// What the app offers, and what is wrong with it.
+    /// Returns what the app offers and which problems it has.
     pub fn report(&self) -> AppReport {
         self.shared.generation().report.clone()
     }
 
-    /// The server that clients talk to now.
+    /// Returns the current MCP server.
     pub fn server(&self) -> Server {
         self.shared.server()
     }
 
     /// Serves HTTP until SIGTERM or SIGINT, and then until every accepted call is answered. A second signal
-    /// ends at once. `ready` is called when nothing can go wrong any more: there are keys if they are asked
-    /// for, and signals are heard.
+    /// stops the host at once. `ready` is called when the keys exist, if they are required, and the signal
+    /// handlers are installed.
     pub async fn serve(
         self,
         bound: BoundListener,
@@ -128,7 +129,7 @@ impl Host {
         let endpoint = self.endpoint(&door)?;
         let (trigger, drain) = Drain::new();
         let mut signals = Box::pin(drain_on_signal(trigger.clone()));
-        // Polled once, the handlers are in place.
+        // The first poll installs the signal handlers.
         if let Poll::Ready(failed) = poll_fn(|context| Poll::Ready(signals.as_mut().poll(context))).await {
             return Ok(failed?);
         }
@@ -139,7 +140,7 @@ impl Host {
         served
     }
 
-    /// Serves HTTP until `drain` says so, or the workers have failed for good.
+    /// Serves HTTP until `drain` begins or the workers have failed permanently.
     pub async fn serve_until(
         self,
         bound: BoundListener,
@@ -173,7 +174,7 @@ impl Host {
                 begun.await;
                 shared.draining.store(true, Ordering::SeqCst);
                 front_door.endpoint().drain();
-                // Calls that take longer get an error while there is still somebody to send it.
+                // Calls that take longer fail now, while their clients are still connected.
                 tokio::time::sleep(DRAIN.saturating_sub(LAST_ANSWERS)).await;
                 shared.generation().kill();
             })
@@ -205,14 +206,14 @@ impl Host {
         let generation = self.shared.generation();
         tokio::select! {
             () = generation.stop(Duration::ZERO) => {}
-            // Whoever asks twice does not wait for a worker that is busy.
+            // A second stop signal does not wait for busy workers.
             () = ended => generation.kill(),
         }
         served?;
         self.shared.outcome()
     }
 
-    /// Serves stdin and stdout until the client is gone, or the workers have failed for good.
+    /// Serves stdin and stdout until the client disconnects or the workers have failed permanently.
     pub async fn serve_stdio(self) -> Result<(), HostError> {
         let changes = AppReloader::new(self.shared.clone(), ServingMode::Stdio);
         let watching = self.watch.map(|watch| tokio::spawn(changes.follow_changes(watch)));
@@ -229,7 +230,7 @@ impl Host {
         self.shared.outcome()
     }
 
-    /// Ends the workers.
+    /// Stops the workers.
     pub async fn stop(self) {
         self.shared.generation().stop(DRAIN).await;
     }
@@ -240,7 +241,7 @@ impl HostState {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Lets a newer generation run what is called; gives back the one before.
+    /// Makes a newer generation run all further calls. Returns the previous generation.
     pub(crate) fn replace_generation(&self, generation: AppGeneration) -> Arc<AppGeneration> {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *current, Arc::new(generation))
@@ -255,7 +256,7 @@ impl HostState {
         std::mem::replace(&mut *current, server)
     }
 
-    /// Waits until there is no hope for the workers.
+    /// Waits until the workers have failed permanently.
     async fn until_failed(self: Arc<Self>) {
         let mut failed = self.failed.subscribe();
         if failed.wait_for(Option::is_some).await.is_err() {
@@ -279,20 +280,20 @@ impl HealthProbes for HostState {
         match &self.generation().runner.engine {
             InvocationBackend::Workers { workers, .. } => match workers.health() {
                 PoolHealth::Serving(_) => Ok(()),
-                PoolHealth::Restarting(_) => Err("no worker is up at the moment".to_owned()),
-                PoolHealth::Failed(_) => Err("workers ended too often".to_owned()),
+                PoolHealth::Restarting(_) => Err("no worker is running at the moment".to_owned()),
+                PoolHealth::Failed(_) => Err("workers exited too often".to_owned()),
                 PoolHealth::Stopping => Err("the host is stopping".to_owned()),
             },
             InvocationBackend::CustomHandler(handler) if handler.is_serving() => Ok(()),
             InvocationBackend::CustomHandler(_) => {
-                Err("the custom handler is not up at the moment".to_owned())
+                Err("the custom handler is not running at the moment".to_owned())
             }
         }
     }
 
     fn liveness(&self) -> Result<(), String> {
         match *self.failed.borrow() {
-            Some(_) => Err("workers ended too often".to_owned()),
+            Some(_) => Err("workers exited too often".to_owned()),
             None => Ok(()),
         }
     }

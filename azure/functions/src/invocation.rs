@@ -1,4 +1,4 @@
-//! One run of one function: read its inputs, let a worker run it, write its outputs.
+//! Runs a function: reads its inputs, invokes it on a worker, writes its outputs.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -22,66 +22,67 @@ use crate::datum::Datum;
 use crate::function::{BlobBinding, DataType, Function, InputBinding, OutputBinding};
 use crate::worker::{InvocationError, LogRecord, WorkerPool};
 
-/// One run of one function, as a worker gets it.
+/// One invocation of a function, as it is sent to a worker.
 #[derive(Clone, Debug)]
 pub struct Invocation {
-    /// What the answer, the logs and a cancel name.
+    /// The id that the response, the logs and a cancellation refer to.
     pub id: Arc<str>,
-    /// What runs.
+    /// The function to invoke.
     pub function: Arc<Function>,
     /// A value for each `in` binding, by its name.
     pub inputs: Vec<(String, Datum)>,
-    /// What the trigger knows besides.
+    /// The trigger metadata.
     pub metadata: Vec<(String, Datum)>,
-    /// W3C trace context: the caller's span.
+    /// The caller's span, as `traceparent` of W3C trace context.
     pub trace_parent: Option<String>,
-    /// W3C trace context: vendor data.
+    /// Vendor data, as `tracestate` of W3C trace context.
     pub trace_state: Option<String>,
 }
 
-/// What a function gave back.
+/// The result of an invocation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InvocationOutcome {
-    /// Values of `out` bindings, by their names.
+    /// The values of `out` bindings, by name.
     pub outputs: Vec<(String, Datum)>,
-    /// What it returned.
+    /// The return value.
     pub returned: Datum,
 }
 
-/// Why a run of a function failed.
+/// The reason why an invocation failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FunctionFailure {
-    /// In the function or in its worker.
+    /// The function or its worker failed.
     #[error(transparent)]
     Worker(#[from] InvocationError),
-    /// The place of a blob could not be made out.
+    /// The path of a blob could not be resolved.
     #[error("binding {binding:?}: {source}")]
     Path { binding: String, source: TemplateError },
-    /// The place is none.
+    /// The resolved path is not a valid blob path.
     #[error("binding {binding:?}: {source}")]
     Place { binding: String, source: BlobPathError },
     /// A blob could not be read.
     #[error("binding {binding:?} could not be read: {source}")]
     Read { binding: String, source: Box<BlobError> },
-    /// A blob could not be written, though the function ran.
+    /// A blob could not be written after the function ran.
     #[error("the function ran, but binding {binding:?} could not be written: {source}")]
     Write { binding: String, source: Box<BlobError> },
-    /// Its connection leads nowhere; functions like that are not served.
+    /// The binding has no store. Such functions are not served.
     #[error("binding {binding:?} has no store")]
     NoStore { binding: String },
     /// A required argument of a prompt is missing.
     #[error("{0}")]
     NotProvided(String),
-    /// What the function wants to ask cannot be asked.
+    /// The function's request for input is invalid.
     #[error("{0}")]
     Question(String),
-    /// What the function returned is not what it promised.
+    /// The return value is not a valid result.
     #[error(transparent)]
     Result(#[from] ReturnValueError),
 }
 
 impl FunctionFailure {
-    /// What a client may know: where it went wrong in the host, never what a function or a store said.
+    /// Returns the message for clients. It names the failed step of the host, never a message of a function
+    /// or a store.
     pub(crate) fn client_message(&self) -> Option<String> {
         Some(match self {
             FunctionFailure::Worker(InvocationError::WorkerExited { .. }) => {
@@ -89,7 +90,7 @@ impl FunctionFailure {
             }
             FunctionFailure::Worker(InvocationError::NoWorker { .. }) => "No worker is running.".to_owned(),
             FunctionFailure::Worker(InvocationError::Message { .. }) => {
-                "What the function gets or returns is too large, or cannot be read.".to_owned()
+                "The input or the result of the function is too large or cannot be read.".to_owned()
             }
             FunctionFailure::Worker(_)
             | FunctionFailure::Result(_)
@@ -103,13 +104,16 @@ impl FunctionFailure {
                 format!("Binding {binding:?}: {}", source.client_message())
             }
             FunctionFailure::Write { binding, source } => {
-                format!("The function ran, but its output {binding:?} is lost. {}", source.client_message())
+                format!(
+                    "The function ran, but its output {binding:?} was not written. {}",
+                    source.client_message()
+                )
             }
             FunctionFailure::NotProvided(text) => text.clone(),
         })
     }
 
-    /// Where in the function it happened, for the log.
+    /// Returns the stack trace of the function, for the log.
     pub(crate) fn stack(&self) -> Option<&str> {
         match self {
             FunctionFailure::Worker(InvocationError::Failed { stack, .. }) => {
@@ -120,12 +124,12 @@ impl FunctionFailure {
     }
 }
 
-/// What runs functions.
+/// The backend that runs functions.
 #[derive(Debug)]
 pub(crate) enum InvocationBackend {
-    /// Processes that speak the worker protocol: our own, or public ones.
+    /// Processes that speak the worker protocol: built-in workers or public ones.
     Workers { workers: WorkerPool, own: bool },
-    /// A program that speaks HTTP.
+    /// A custom handler, which speaks HTTP.
     CustomHandler(CustomHandler),
 }
 
@@ -140,14 +144,14 @@ impl InvocationBackend {
             InvocationBackend::Workers { workers, .. } => {
                 workers.invoke(invocation, timeout.unwrap_or(FOREVER), logs).await
             }
-            // Workers run most functions; their future need not have room for this one.
+            // Boxed, because most functions run on workers: their future stays small.
             InvocationBackend::CustomHandler(handler) => {
                 Box::pin(handler.invoke(invocation, timeout, logs)).await
             }
         }
     }
 
-    /// Ends all processes at once.
+    /// Stops all processes at once.
     pub(crate) fn kill(&self) {
         match self {
             InvocationBackend::Workers { workers, .. } => workers.kill(),
@@ -156,25 +160,25 @@ impl InvocationBackend {
     }
 }
 
-/// Longer than anything runs.
+/// A duration longer than any invocation.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// Runs functions, with their bindings.
+/// Runs functions and resolves their bindings.
 #[derive(Debug)]
 pub(crate) struct FunctionRunner {
     pub(crate) engine: InvocationBackend,
-    /// The stores that connections lead to.
+    /// The stores, by the name of their connection.
     pub(crate) stores: HashMap<String, BlobStore>,
-    /// How long a function may run.
+    /// The timeout of an invocation.
     pub(crate) timeout: Option<Duration>,
-    /// How much of what functions say goes to the console.
+    /// The log levels for the console.
     pub(crate) log_levels: LogLevels,
 }
 
 impl FunctionRunner {
-    /// Runs a function once. Its logs come as they are said; all of them before it ends.
+    /// Runs a function once. Its logs are delivered as they arrive, and all of them before this returns.
     ///
-    /// Dropping the future cancels the run: its answer is not waited for, its outputs are not written.
+    /// Dropping the future cancels the run: the result is discarded and outputs are not written.
     pub(crate) async fn run(
         &self,
         function: &Arc<Function>,
@@ -206,7 +210,7 @@ impl FunctionRunner {
                     }
                 }
             }
-            // Where outputs go is decided before the function runs: a path without its argument costs no run.
+            // Output paths are resolved before the function runs, so that a missing argument fails early.
             let mut writes = Vec::with_capacity(function.outputs.len());
             for OutputBinding::Blob(binding) in &function.outputs {
                 writes.push((binding, resolve_blob_path(binding, &data)?));
@@ -230,12 +234,13 @@ impl FunctionRunner {
             trace_parent: Some(trace.parent.unwrap_or_else(new_trace)),
             trace_state: trace.state,
         };
-        // Filled and emptied by this very task, so that a run without logs costs no allocation and no wake-up.
+        // This task fills and empties the queue, so that a run without logs needs no allocation and no
+        // wake-up.
         let said = PendingLogs::default();
         let mut invoking =
             pin!(self.engine.invoke(invocation, self.timeout, |log| said.logs().push_back(log)));
-        // While a log is on its way to a slow client nothing more is taken from the worker: its own queue is
-        // bounded, and so is this one.
+        // Backpressure: while a log is sent to a slow client, nothing more is read from the worker. Both
+        // queues are bounded.
         let outcome = loop {
             let outcome = poll_fn(|task| match invoking.as_mut().poll(task) {
                 Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
@@ -244,7 +249,7 @@ impl FunctionRunner {
             });
             let outcome = outcome.await;
             while let Some(log) = said.next() {
-                // Most runs say nothing; their future need not have room for it.
+                // Boxed, because most runs write no logs: their future stays small.
                 Box::pin(listener.receive_log(log)).await;
             }
             if let Some(outcome) = outcome {
@@ -301,7 +306,7 @@ impl FunctionRunner {
         let value = match blob {
             None => Datum::Nothing,
             Some(bytes) if binding.data_type == DataType::Binary => Datum::Bytes(bytes),
-            // To Python both are a stream, and bytes lose nothing.
+            // Python reads both as a stream, and bytes lose nothing.
             Some(bytes) if language == "python" && std::str::from_utf8(&bytes).is_err() => {
                 Datum::Bytes(bytes)
             }
@@ -311,7 +316,7 @@ impl FunctionRunner {
     }
 }
 
-/// The name of an output that is what the function returns.
+/// The name of the output that receives the return value.
 const RETURN: &str = "$return";
 
 fn resolve_blob_path(binding: &BlobBinding, data: &BindingData<'_>) -> Result<BlobPath, FunctionFailure> {
@@ -321,7 +326,7 @@ fn resolve_blob_path(binding: &BlobBinding, data: &BindingData<'_>) -> Result<Bl
     BlobPath::new(&container, &blob).map_err(|source| FunctionFailure::Place { binding: name(), source })
 }
 
-/// As the platform reads texts: without a byte order mark, whatever is no UTF-8 replaced.
+/// Decodes text as the platform does: without a byte order mark, with invalid UTF-8 replaced.
 fn decode_text(bytes: Bytes) -> String {
     let bytes =
         bytes.strip_prefix(b"\xef\xbb\xbf").map_or_else(|| bytes.clone(), |rest| bytes.slice_ref(rest));
@@ -331,11 +336,11 @@ fn decode_text(bytes: Bytes) -> String {
     }
 }
 
-/// What is written for a value; nothing for none.
+/// Returns the bytes to write for a value, or `None` for no value.
 fn blob_content(value: Datum) -> Option<Bytes> {
     match value {
         Datum::Nothing => None,
-        // What a null of the language becomes in some workers.
+        // Some workers send a null of their language as JSON `null`.
         Datum::Json(json) if json.trim() == "null" => None,
         Datum::Text(text) | Datum::Json(text) => Some(text.into()),
         Datum::Bytes(bytes) => Some(bytes),
@@ -344,7 +349,7 @@ fn blob_content(value: Datum) -> Option<Bytes> {
     }
 }
 
-/// Logs between the worker's side of a run and the client's.
+/// The logs that the worker has sent and the sink has not yet received.
 #[derive(Default)]
 struct PendingLogs(Mutex<VecDeque<LogRecord>>);
 
@@ -358,22 +363,22 @@ impl PendingLogs {
     }
 }
 
-/// Hears what a function says while it runs.
+/// Receives the logs of a running function.
 pub(crate) trait LogSink: Sync {
     fn receive_log(&self, log: LogRecord) -> impl Future<Output = ()> + Send;
 }
 
-/// W3C trace context of a call.
+/// The W3C trace context of a call.
 #[derive(Debug, Default)]
 pub(crate) struct TraceContext {
     pub(crate) parent: Option<String>,
     pub(crate) state: Option<String>,
 }
 
-/// An id in the shape workers expect: a GUID. It is unique in this process and no secret.
+/// Returns a new invocation id. Workers expect a GUID. It is unique in this process and not secret.
 fn next_id() -> Arc<str> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    /// The half that is always the same; to ask for the process costs a system call.
+    /// The constant half. It is computed once, because the process id needs a system call.
     static FIRST: LazyLock<String> = LazyLock::new(|| format!("{:08x}-0000-4000-8000-", std::process::id()));
     let mut id = String::with_capacity(36);
     id.push_str(&FIRST);
@@ -381,7 +386,7 @@ fn next_id() -> Arc<str> {
     id.into()
 }
 
-/// A trace of its own for a call that belongs to none: functions may rely on having one. It is not sampled.
+/// Returns a new trace for a call without one, because functions may rely on a trace. It is not sampled.
 fn new_trace() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     static ORIGIN: LazyLock<u64> = LazyLock::new(|| getrandom::u64().unwrap_or(1) | 1);
@@ -396,7 +401,7 @@ fn new_trace() -> String {
     trace
 }
 
-/// The last digits of a number in hexadecimal. What formats anything formats this for ten times as much.
+/// Writes the last digits of a number in hexadecimal. The general formatter takes ten times as long.
 fn push_hex(text: &mut String, number: u64, digits: usize) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let all: [u8; 16] = std::array::from_fn(|at| DIGITS[(number >> (60 - 4 * at)) as usize & 15]);
@@ -409,7 +414,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writes_what_a_function_gives_and_nothing_for_null() {
+    fn writes_values_and_nothing_for_null() {
         assert_eq!(blob_content(Datum::Nothing), None);
         assert_eq!(blob_content(Datum::Json("null".to_owned())), None);
         assert_eq!(blob_content(Datum::Text(String::new())), Some(Bytes::new()));

@@ -1,7 +1,7 @@
-//! JSON as people and libraries write it for Azure Functions.
+//! Parses JSON as people and libraries write it for Azure Functions.
 //!
-//! Files may hold comments and trailing commas, and member names match in any case. What a file means is
-//! not decided here; [`Members`] only reads one object and notes what is wrong with it.
+//! Files may contain comments and trailing commas, and member names match in any case. The meaning of a file
+//! is not decided here: [`ObjectReader`] only reads one object and collects its problems.
 
 mod members;
 mod timespan;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use members::{ObjectReader, ProblemCollector, scalar_text};
 
-/// A text that is no JSON, and where it stops being it.
+/// A syntax error in a JSON text, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub(crate) struct JsonSyntaxError {
@@ -24,7 +24,7 @@ pub(crate) fn parse(text: &str) -> Result<Value, JsonSyntaxError> {
     parse_strictly(&blank_comments(text.strip_prefix('\u{feff}').unwrap_or(text)))
 }
 
-/// Parses a JSON text without any additions.
+/// Parses strict JSON, without comments and trailing commas.
 pub(crate) fn parse_strictly(text: &str) -> Result<Value, JsonSyntaxError> {
     serde_json::from_str(text).map_err(|error| {
         // serde_json counts bytes; editors count characters.
@@ -40,19 +40,20 @@ pub(crate) fn parse_strictly(text: &str) -> Result<Value, JsonSyntaxError> {
     })
 }
 
-/// The member of an object whose name matches in any case; the exact name wins. `null` is nothing.
+/// Returns the member of an object whose name matches in any case. The exact name is preferred. `null` gives
+/// `None`.
 pub(crate) fn member<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     member_or_null(object, name).filter(|value| !value.is_null())
 }
 
-/// The same, with `null` as a value.
+/// Returns the member like [`member`], but `null` is a value.
 pub(crate) fn member_or_null<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     let in_any_case =
         || object.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value);
     object.get(name).or_else(in_any_case)
 }
 
-/// What .NET calls the kind of a JSON value.
+/// Returns the .NET name for the kind of a JSON value.
 pub(crate) fn dotnet_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "Null",
@@ -65,10 +66,10 @@ pub(crate) fn dotnet_kind(value: &Value) -> &'static str {
     }
 }
 
-/// Comments and trailing commas become blanks, so that everything else keeps its line and column.
+/// Replaces comments and trailing commas with blanks, so that everything else keeps its line and column.
 fn blank_comments(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
-    // Where a comma stands that only blanks have followed so far.
+    // The position of a comma that only blanks have followed so far.
     let mut comma = None;
     let mut before = None;
     let mut rest = text.chars().peekable();
@@ -102,7 +103,7 @@ fn blank_comments(text: &str) -> String {
             continue;
         }
         match char {
-            // Only a comma after a value can be a trailing one; `[,]` stays the mistake it is.
+            // Only a comma after a value can be a trailing comma. `[,]` stays invalid.
             ',' if !matches!(before, None | Some('[' | '{' | ',' | ':')) => comma = Some(plain.len()),
             ']' | '}' => {
                 if let Some(at) = comma.take() {
@@ -120,7 +121,7 @@ fn blank_comments(text: &str) -> String {
     plain
 }
 
-/// Copies the rest of a string, closing quote included: nothing in it is a comment.
+/// Copies the rest of a string with its closing quote. A string contains no comments.
 fn copy_string(rest: &mut impl Iterator<Item = char>, plain: &mut String) {
     while let Some(char) = rest.next() {
         plain.push(char);
@@ -179,7 +180,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "[\\[\\]{},:\"/* a1\\\\\n]*") {
+        fn any_text_is_read_or_rejected(text in "[\\[\\]{},:\"/* a1\\\\\n]*") {
             let _ = parse(&text);
         }
     }

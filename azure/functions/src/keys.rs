@@ -1,4 +1,5 @@
-//! The keys of a function app: made when they are first needed, kept in a file that only its owner reads.
+//! The keys of a function app. They are created when they are first needed, in a file that only its owner can
+//! read.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -8,14 +9,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use bindpost_mcp_http::ApiKeys;
 
-/// The key of the extension that serves MCP, and the one that opens everything.
+/// The names of the MCP extension's key and of the master key, which is valid everywhere.
 pub(crate) const NAMES: [&str; 2] = ["mcp_extension", "_master"];
-/// Where a client puts its key.
+/// The header that carries the key.
 const HEADER: &str = "x-functions-key";
-/// Where a client puts it that cannot send headers.
+/// The query parameter that carries the key, for clients that cannot send headers.
 pub(crate) const PARAMETER: &str = "code";
 
-/// Why there are no keys.
+/// The keys cannot be read or created.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}\n  fix: make the folder writable, or serve without keys", path.display())]
 pub struct KeysError {
@@ -23,7 +24,7 @@ pub struct KeysError {
     source: io::Error,
 }
 
-/// The keys in this folder's file `keys`, which is made if it is not there, and where it is.
+/// Opens the file `keys` in this folder. Creates it if it does not exist. Returns the keys and the path.
 pub(crate) fn open(folder: &Path) -> Result<(ApiKeys, PathBuf), KeysError> {
     let path = folder.join("keys");
     let wrong = |source| KeysError { path: path.clone(), source };
@@ -45,7 +46,7 @@ fn create_key_file(folder: &Path, path: &Path) -> io::Result<()> {
         getrandom::fill(&mut secret).map_err(io::Error::other)?;
         text.push_str(&format!("{name} = {}\n", URL_SAFE.encode(secret)));
     }
-    // Whole or not at all: another process may make it at the same time.
+    // Written to a draft and renamed, because another process may create the file at the same time.
     let draft = folder.join(format!("keys.{}", std::process::id()));
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

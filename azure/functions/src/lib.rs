@@ -1,10 +1,10 @@
 //! Runs Azure Functions apps as MCP servers: their tools, resources and prompts, in any language.
 //!
-//! [`Host::start`] makes an app ready, starts its workers and finds out what it offers; [`Host::add_worker`] serves
-//! it. `host.rs` is where to start reading.
+//! [`Host::start`] prepares an app, starts its workers and discovers its functions. [`Host::serve`] serves
+//! it. Start reading in `host.rs`.
 #![allow(
     missing_docs,
-    reason = "the program `bindpost` is its user; what a name does not say, a comment does"
+    reason = "only the program `bindpost` uses this crate; comments explain what the names do not"
 )]
 
 pub mod app;

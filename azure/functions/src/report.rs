@@ -1,4 +1,4 @@
-//! What runs: the facts of the start screen, for people and for programs.
+//! [`AppReport`]: the facts of the start screen, for people and for programs.
 
 use bindpost_mcp_protocol::{Tool, ToolAnnotations};
 use serde::Serialize;
@@ -7,86 +7,86 @@ use serde_json::Value;
 use crate::function::{BlobBinding, Function, InputBinding, OutputBinding, ResourceAddress, Trigger};
 use crate::problem::Problem;
 
-/// What an app offers, and what is wrong with it.
+/// What an app offers, and which problems it has.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AppReport {
-    /// The name of the app: its folder.
+    /// The name of the app, which is the name of its folder.
     pub app: String,
     /// The language and its version.
     pub runtime: String,
-    /// The tools.
+    /// The tools that the app offers.
     pub tools: Vec<ToolRow>,
-    /// The resources and families of resources.
+    /// The resources and resource templates.
     pub resources: Vec<ResourceRow>,
-    /// The prompts.
+    /// The prompts that the app offers.
     pub prompts: Vec<PromptRow>,
-    /// What was found out on the way and is good to know.
+    /// Facts that the operator should know, such as where blobs are stored.
     pub notices: Vec<String>,
-    /// What is wrong, and what to do about it.
+    /// Problems that do not prevent the app from running.
     pub warnings: Vec<AppWarning>,
 }
 
-/// A tool.
+/// A tool of the report.
 #[derive(Clone, Debug, Serialize)]
 pub struct ToolRow {
-    /// What a call names.
+    /// The name of the tool.
     pub name: String,
-    /// What it takes.
+    /// The arguments of the tool.
     pub arguments: Vec<ArgumentRow>,
-    /// The function behind it.
+    /// The function that implements it.
     pub function: String,
-    /// What the function reads and writes.
+    /// The blobs that the function reads and writes.
     pub bindings: Vec<String>,
-    /// What a call may do.
+    /// The hints of the tool's annotations that are true.
     pub hints: Vec<&'static str>,
 }
 
 /// An argument of a tool or a prompt.
 #[derive(Clone, Debug, Serialize)]
 pub struct ArgumentRow {
-    /// Its name.
+    /// The name of the argument.
     pub name: String,
-    /// Its type, or its values.
+    /// The type of the argument, or its allowed values.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it must be there.
+    /// Whether the argument is required.
     pub required: bool,
 }
 
-/// A resource, or a family of them.
+/// A resource or a resource template.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceRow {
-    /// Its URI or template.
+    /// The URI or the URI template.
     pub uri: String,
-    /// Its name.
+    /// The name of the resource.
     pub name: String,
-    /// Its media type.
+    /// The media type of the contents.
     pub mime_type: Option<String>,
-    /// The function behind it.
+    /// The function that implements it.
     pub function: String,
-    /// What the function reads and writes.
+    /// The blobs that the function reads and writes.
     pub bindings: Vec<String>,
 }
 
-/// A prompt.
+/// A prompt of the report.
 #[derive(Clone, Debug, Serialize)]
 pub struct PromptRow {
-    /// What a get names.
+    /// The name of the prompt.
     pub name: String,
-    /// What can be filled in.
+    /// The arguments of the prompt.
     pub arguments: Vec<ArgumentRow>,
-    /// The function behind it.
+    /// The function that implements it.
     pub function: String,
 }
 
-/// Something that is wrong but does not keep the rest from being served.
+/// A problem that does not prevent the rest of the app from being served.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AppWarning {
-    /// What.
+    /// The problem.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
@@ -153,7 +153,7 @@ impl AppReport {
         }
     }
 
-    /// Models choose by descriptions; without one they guess.
+    /// Warns of missing descriptions of a tool and its arguments. Models choose by them.
     fn warn_of_missing_words(&mut self, tool: &Tool) {
         if tool.description.as_deref().unwrap_or_default().trim().is_empty() {
             let warning =

@@ -1,11 +1,12 @@
-//! Making an app ready to start: its interpreter, its packages, its build.
+//! Prepares an app for its start: interpreter, packages and build.
 //!
-//! [`prepare`] finds what the app's language needs, installs or builds what is missing when it may, and says
-//! what the worker's process needs to know. It starts no worker and prints nothing: what it does goes to a
-//! [`SetupProgress`], what went wrong is a [`SetupError`] with a fix.
+//! [`prepare`] finds the programs that the app's language needs. If the options allow it, it also installs
+//! missing packages and builds the app. It returns the interpreter and the environment variables for the
+//! worker's process. It starts no worker and prints nothing. Progress is reported to a [`SetupProgress`]. A
+//! failure is a [`SetupError`] with a fix.
 //!
-//! The environment is read through [`SetupOptions::environment`] only. Files are read and written without leaving
-//! the thread: an app is prepared before anything is served.
+//! The environment is read only through [`SetupOptions::environment`]. File access blocks the thread, because
+//! an app is prepared before anything is served.
 
 mod command;
 mod error;
@@ -25,37 +26,37 @@ pub use crate::app::WorkerRuntime;
 
 use self::command::CommandLine;
 
-/// One variable of the environment, by name.
+/// Looks up an environment variable by name.
 pub type Lookup<'a> = &'a (dyn Fn(&str) -> Option<OsString> + Send + Sync);
 
-/// What [`prepare`] may do, and where it looks.
+/// Options of [`prepare`].
 #[derive(Clone)]
 pub struct SetupOptions<'a> {
     /// Whether packages may be installed and the app built.
     pub install: bool,
-    /// The interpreter to use, as the setting `languageWorkers__<language>__defaultExecutablePath` gives it: a
-    /// name to find on the PATH, or a path, relative ones from the app folder.
+    /// The interpreter to use, from the setting `languageWorkers__<language>__defaultExecutablePath`. It is a
+    /// name to look up on the PATH, or a path. A relative path is resolved against the app folder.
     pub executable: Option<PathBuf>,
-    /// Where variables such as `PATH`, `VIRTUAL_ENV`, `JAVA_HOME` and `NODE_ENV` are read.
+    /// The source of variables such as `PATH`, `VIRTUAL_ENV`, `JAVA_HOME` and `NODE_ENV`.
     pub environment: Lookup<'a>,
-    /// How long one install or build may take. 15 minutes.
+    /// How long one install or build may take. Default: 15 minutes.
     pub time_limit: Duration,
 }
 
 impl<'a> SetupOptions<'a> {
-    /// Options that install what is missing and let the environment choose the interpreter.
+    /// Creates options that install what is missing and find the interpreter in the environment.
     pub fn new(environment: Lookup<'a>) -> Self {
         Self { install: true, executable: None, environment, time_limit: Duration::from_secs(15 * 60) }
     }
 }
 
-/// Who watches the steps of [`prepare`], each of which may take minutes.
+/// Receives the progress of [`prepare`]. A step may take minutes.
 ///
-/// A step that fails is not done: the error of `prepare` ends it.
+/// [`SetupProgress::done`] is not called for a step that fails. `prepare` then returns the error.
 pub trait SetupProgress: Send + Sync {
-    /// A step began; `step` is a sentence such as "Installing requirements.txt into .venv".
+    /// A step began. `step` is a sentence such as "Installing requirements.txt into .venv".
     fn started(&self, step: &str);
-    /// The step's program wrote this line: no control characters, at most 4 KiB.
+    /// The step's program wrote this line. It has no control characters and at most 4 KiB.
     fn output(&self, line: &str);
     /// The step succeeded.
     fn done(&self, step: &str, took: Duration);
@@ -64,51 +65,50 @@ pub trait SetupProgress: Send + Sync {
 /// An app that can be started.
 #[derive(Clone, Debug, Default)]
 pub struct PreparedApp {
-    /// What runs the worker; nothing for a custom handler.
+    /// The program that runs the worker. `None` for a custom handler.
     pub interpreter: Option<Interpreter>,
-    /// Variables to set for the worker's process, above those it inherits.
+    /// Variables to set for the worker's process, in addition to those it inherits.
     pub environment: Vec<(String, OsString)>,
-    /// What the user should know, though the app starts.
+    /// Problems to report to the user that do not prevent the start.
     pub notices: Vec<SetupNotice>,
 }
 
-/// A language's program, found and asked for its version.
+/// The interpreter of a language, with its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interpreter {
-    /// Where it is; absolute.
+    /// The absolute path.
     pub path: PathBuf,
-    /// Its version, such as `3.11.7`.
+    /// The version, such as `3.11.7`.
     pub version: String,
 }
 
-/// Something the user should know, and what to do about it.
+/// A message for the user, with a suggested fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetupNotice {
-    /// What is the case, in one line.
+    /// The problem, in one line.
     pub message: String,
-    /// What to do or to run, in one line.
+    /// What to do or which command to run, in one line.
     pub fix: Option<String>,
 }
 
-/// Makes the app in the folder `app` ready to start.
+/// Prepares the app in the folder `app` for its start.
 ///
-/// Dropping the future ends whatever program it runs; nothing else does, as programs run in process groups of
-/// their own, which Ctrl-C in a terminal does not reach. An interrupted or failed install is made again the
-/// next time.
+/// Dropping the future kills the program that is running. Ctrl-C in a terminal does not reach it, because
+/// programs run in their own process groups. An interrupted or failed install is repeated the next time.
 pub async fn prepare(
     runtime: WorkerRuntime,
     app: &Path,
     options: &SetupOptions<'_>,
     progress: &dyn SetupProgress,
 ) -> Result<PreparedApp, SetupError> {
-    // Children run in the app folder, so every path handed to them has to hold from there.
+    // Child processes run in the app folder, so the paths passed to them must be absolute.
     let app = std::path::absolute(app).map_err(SetupError::file(app, "found"))?;
     let mut setup = Setup { app, options, progress, prepared: PreparedApp::default() };
     match runtime {
         WorkerRuntime::Python => python::prepare(&mut setup).await?,
         WorkerRuntime::Node => node::prepare(&mut setup).await?,
         WorkerRuntime::Java => java::prepare(&mut setup).await?,
-        // A custom handler is a program of the app's own; other workers bring what they need.
+        // A custom handler is a program of the app. Workers of other languages need no preparation.
         WorkerRuntime::Custom | WorkerRuntime::Other(_) => {}
     }
     Ok(setup.prepared)
@@ -127,7 +127,7 @@ impl Setup<'_> {
         (self.options.environment)(name).filter(|value| !value.is_empty())
     }
 
-    /// A command line that runs in the app folder, with the PATH that the lookup gives.
+    /// Returns a command line that runs in the app folder, with the PATH of the options' environment.
     fn command(&self, program: &Path) -> CommandLine {
         CommandLine::new(program, &self.app).path(self.variable("PATH"))
     }
@@ -140,7 +140,7 @@ impl Setup<'_> {
         self.prepared.interpreter = Some(Interpreter { path, version });
     }
 
-    /// Runs one visible step to its successful end.
+    /// Runs one step and reports its progress.
     async fn step(&self, sentence: &str, command: &CommandLine) -> Result<(), SetupError> {
         self.progress.started(sentence);
         let begin = Instant::now();
@@ -149,12 +149,13 @@ impl Setup<'_> {
         Ok(())
     }
 
-    /// A path as messages show it: below the app folder without the folder's name.
+    /// Returns a path for messages. A path below the app folder is shown relative to it.
     fn display_path(&self, path: &Path) -> String {
         path.strip_prefix(&self.app).unwrap_or(path).display().to_string()
     }
 
-    /// Whether a function is described by a `function.json`, which needs no library of the language.
+    /// Returns whether a `function.json` describes a function. Such a function does not need
+    /// the language's library.
     fn has_function_json(&self) -> bool {
         let Ok(entries) = fs::read_dir(&self.app) else { return false };
         entries.flatten().any(|entry| entry.path().join("function.json").is_file())

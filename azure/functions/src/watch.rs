@@ -1,22 +1,22 @@
-//! Which of an app's files have changed.
+//! [`FileWatcher`]: detects changes to an app's files.
 //!
-//! A look costs one `stat` per source file, so it needs no help of the system, and works on the mounts of
-//! containers where such help stays silent.
+//! It polls with one `stat` per source file. So it needs no file notifications of the system, and works on
+//! container mounts that send none.
 
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Files beyond these are not looked at; an app with more sources is started again by hand.
+/// The maximum number of files that are watched. An app with more sources must be restarted by hand.
 const MOST_FILES: usize = 20_000;
 const DEEPEST: usize = 12;
 
-/// Folders that hold other people's code, or what running the app makes.
+/// Folders with third-party code or generated files.
 const NOT_OURS: [&str; 4] = ["node_modules", "venv", "env", "__pycache__"];
-/// What a worker loads, or a build makes it from.
+/// The extensions of files that a worker loads or a build reads.
 const SOURCES: [&str; 10] = ["py", "js", "mjs", "cjs", "ts", "mts", "cts", "tsx", "jar", "class"];
-/// What the host and the set-up read.
+/// The files that the host and the setup read.
 const SETTINGS: [&str; 7] = [
     "host.json",
     "local.settings.json",
@@ -27,24 +27,24 @@ const SETTINGS: [&str; 7] = [
     "proxies.json",
 ];
 
-/// What the host reads first, before anything is installed or built.
+/// The files that the host reads before packages are installed and the app is built.
 const READ_FIRST: [&str; 2] = ["host.json", "local.settings.json"];
 
 type FileState = (Option<SystemTime>, u64);
 type SeenFiles = HashMap<PathBuf, FileState>;
 
-/// How the files that are read first were when they were read.
+/// The state of the files in `READ_FIRST` when they were read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConfigSnapshot([Option<FileState>; 2]);
 
 impl ConfigSnapshot {
-    /// To be called before they are read.
+    /// Captures their state. Call this before they are read.
     pub(crate) fn capture(root: &Path) -> ConfigSnapshot {
         ConfigSnapshot(READ_FIRST.map(|name| root.join(name).metadata().ok().as_ref().map(state)))
     }
 }
 
-/// The files of an app as they were when somebody last looked.
+/// The files of an app as they were at the last check.
 #[derive(Debug)]
 pub(crate) struct FileWatcher {
     root: PathBuf,
@@ -52,7 +52,7 @@ pub(crate) struct FileWatcher {
 }
 
 impl FileWatcher {
-    /// The files as they are now. For those that were read before, a change since then is still to be told.
+    /// Captures the files as they are now. A change since `read` to one of its files is still reported.
     pub(crate) fn new(root: &Path, read: &ConfigSnapshot) -> FileWatcher {
         let mut seen = scan_files(root);
         for (name, state) in READ_FIRST.iter().zip(&read.0) {
@@ -64,7 +64,8 @@ impl FileWatcher {
         FileWatcher { root: root.to_owned(), seen }
     }
 
-    /// What has come, gone or changed since the last look, relative to the app's folder.
+    /// Returns the files that were created, deleted or changed since the last check, relative to the app's
+    /// folder.
     pub(crate) fn changes(&mut self) -> Vec<PathBuf> {
         let now = scan_files(&self.root);
         let came_or_changed = now.iter().filter(|(path, state)| self.seen.get(*path) != Some(state));
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
     use crate::worker::PrivateFolder;
 
-    /// Between the two lies what installs packages and builds the app, which may take minutes.
+    /// Installing packages and building the app comes between the two, and may take minutes.
     #[test]
     fn a_change_between_reading_and_watching_is_not_lost() {
         let folder = PrivateFolder::create().unwrap();

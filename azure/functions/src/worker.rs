@@ -1,9 +1,13 @@
-//! Language workers: processes that run the functions of an app, the stream to each of them, and their pool.
+//! Language workers: the processes that run the functions of an app, their streams, and their pool.
 //!
-//! Read `pool.rs` first. `pool/` starts workers, waits until they connect (`arrivals.rs`) and replaces those that end
-//! (`supervise.rs`). `process/` is the operating system's side: how a worker is launched, its console, its folders.
-//! `channel/` is one stream to one worker: invocations that are sent and answered. `wire/` is what travels on it: gRPC for
-//! public workers, frames of JSON for ours. Wire types do not leave that folder.
+//! Read `pool.rs` first.
+//!
+//! - `pool/` starts workers, waits until they connect (`arrivals.rs`) and replaces them when they exit
+//!   (`supervise.rs`).
+//! - `process/` starts worker processes and owns their consoles and folders.
+//! - `channel/` is one stream to one worker. It sends invocations and receives their responses.
+//! - `wire/` encodes and decodes messages: gRPC for public workers, JSON frames for ours. Wire types are not
+//!   used outside of `worker`.
 
 mod channel;
 mod error;
@@ -13,7 +17,7 @@ mod pool;
 mod process;
 mod wire;
 
-/// The generated message types, for tests that play the worker.
+/// The generated message types, for tests that act as a worker.
 #[doc(hidden)]
 pub use wire::proto;
 

@@ -1,16 +1,16 @@
-//! [`Entra`]: access tokens of Entra ID.
+//! [`Entra`]: authentication by access tokens of Entra ID.
 //!
-//! Whether an API gets tokens of version 1.0 or 2.0 is a setting of its app registration
-//! (`accessTokenAcceptedVersion`), not of the endpoint a client uses, so both are taken; each is checked
-//! with the metadata of its own version. Callers are keyed by tenant and object, which are never given to
-//! somebody else; names and addresses are. `groups` is passed on with the other claims, but a user with more
-//! than 200 groups has none there: grant by scopes and app roles.
+//! The app registration of an API (`accessTokenAcceptedVersion`), not the endpoint that a client uses,
+//! decides whether the API gets tokens of version 1.0 or 2.0. So both are accepted, and each is validated
+//! with the metadata of its own version. Callers are identified by tenant and object id, which are never
+//! reused. Names and addresses can be reused. `groups` is passed on with the other claims, but it is missing
+//! for users with more than 200 groups: authorize by scopes and app roles instead.
 
 use std::borrow::Cow;
 
 use bindpost_mcp_oauth::{Algorithm, ConfigError, Issuer, TokenAuthorizer, TokenAuthorizerBuilder};
 
-/// Takes access tokens of Entra ID for an API.
+/// Accepts access tokens of Entra ID for an API.
 ///
 /// ```
 /// use bindpost_azure_hosting::Entra;
@@ -18,7 +18,7 @@ use bindpost_mcp_oauth::{Algorithm, ConfigError, Issuer, TokenAuthorizer, TokenA
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let tokens = Entra::tenant("aaaabbbb-0000-cccc-1111-dddd2222eeee")
-///     // Tokens of version 2.0 name the client id of the API, those of version 1.0 may name its URI.
+///     // Tokens of version 2.0 contain the client id of the API. Tokens of version 1.0 may contain its URI.
 ///     .audience("00001111-aaaa-2222-bbbb-3333cccc4444")
 ///     .audience("api://orders")
 ///     .build()?;
@@ -43,7 +43,7 @@ enum AcceptedTenants {
     Any,
 }
 
-/// One of the clouds Entra ID runs in.
+/// A cloud in which Entra ID runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AzureCloud {
     login: Cow<'static, str>,
@@ -51,7 +51,7 @@ pub struct AzureCloud {
 }
 
 impl AzureCloud {
-    /// The one most tenants are in.
+    /// The public cloud, in which most tenants are.
     pub const PUBLIC: AzureCloud =
         AzureCloud::known("https://login.microsoftonline.com", "https://sts.windows.net");
     /// Azure Government in the United States.
@@ -61,8 +61,8 @@ impl AzureCloud {
     pub const CHINA: AzureCloud =
         AzureCloud::known("https://login.partner.microsoftonline.cn", "https://sts.chinacloudapi.cn");
 
-    /// A cloud that has people log in here and names its version 1.0 issuers there. Neither address ends
-    /// with a slash.
+    /// Creates a cloud with the address of its login service, `login`, and of its version 1.0 issuers, `sts`.
+    /// Neither address ends with a slash.
     pub fn new(login: impl Into<String>, sts: impl Into<String>) -> AzureCloud {
         let [login, sts] =
             [login.into(), sts.into()].map(|url| Cow::Owned(url.trim_end_matches('/').to_owned()));
@@ -75,18 +75,18 @@ impl AzureCloud {
 }
 
 impl Entra {
-    /// Tokens of one tenant: its id, a GUID.
+    /// Accepts tokens of one tenant, given by its id, a GUID.
     pub fn tenant(tenant: impl Into<String>) -> Entra {
         Entra::for_tenants(AcceptedTenants::One(tenant.into().to_ascii_lowercase()))
     }
 
-    /// Tokens of these tenants, for an API that is registered for several.
+    /// Accepts tokens of these tenants, for an API that is registered for several.
     pub fn tenants(tenants: impl IntoIterator<Item = impl Into<String>>) -> Entra {
         let tenants = tenants.into_iter().map(|tenant| tenant.into().to_ascii_lowercase());
         Entra::for_tenants(AcceptedTenants::Some(tenants.collect()))
     }
 
-    /// Tokens of any tenant: everybody with an account gets in, so entries have to look at `tid` themselves.
+    /// Accepts tokens of any tenant. Every account is authenticated, so entries must check `tid` themselves.
     pub fn any_tenant() -> Entra {
         Entra::for_tenants(AcceptedTenants::Any)
     }
@@ -95,30 +95,30 @@ impl Entra {
         Entra { tenants, audiences: Vec::new(), cloud: AzureCloud::PUBLIC, metadata_base: None }
     }
 
-    /// One more name of the API: its client id, or its App ID URI.
+    /// Adds an audience of the API: its client id or its App ID URI.
     pub fn audience(mut self, audience: impl Into<String>) -> Entra {
         self.audiences.push(audience.into());
         self
     }
 
-    /// The cloud the tenants are in, if it is not [`AzureCloud::PUBLIC`].
+    /// Sets the cloud of the tenants. Default: [`AzureCloud::PUBLIC`].
     pub fn cloud(mut self, cloud: AzureCloud) -> Entra {
         self.cloud = cloud;
         self
     }
 
-    /// Where metadata is fetched instead of from the cloud: a mirror, or the issuer of a test. What tokens
-    /// must say of themselves stays the same.
+    /// Sets the address from which metadata is fetched instead of from the cloud: a mirror, or the issuer of
+    /// a test. The expected claims of tokens do not change.
     pub fn metadata_base(mut self, url: impl Into<String>) -> Entra {
         self.metadata_base = Some(url.into().trim_end_matches('/').to_owned());
         self
     }
 
-    /// All of this as a builder, to which more can be added: limits, a leeway, other issuers.
+    /// Returns a builder with these settings, to which limits, a leeway or other issuers can be added.
     pub fn tokens(self) -> TokenAuthorizerBuilder {
         let AzureCloud { login, sts } = &self.cloud;
         let base = self.metadata_base.as_deref().unwrap_or(login);
-        // The literal word that metadata for all tenants has where the others have their tenant.
+        // The metadata for all tenants has this literal placeholder instead of a tenant.
         let (place, tenant) = match &self.tenants {
             AcceptedTenants::One(tenant) => (tenant.as_str(), tenant.as_str()),
             AcceptedTenants::Some(_) | AcceptedTenants::Any => ("common", "{tenantid}"),
@@ -145,7 +145,7 @@ impl Entra {
         self.audiences.iter().fold(builder, |builder, audience| builder.audience(audience))
     }
 
-    /// Checks all of it. Entra ID is not asked yet.
+    /// Validates the settings. No request is sent to Entra ID yet.
     pub fn build(self) -> Result<TokenAuthorizer, ConfigError> {
         self.tokens().build()
     }
@@ -161,7 +161,7 @@ mod tests {
     const B: &str = "bbbbaaaa-0000-cccc-1111-dddd2222eeee";
 
     #[test]
-    fn mistakes_are_told_at_start() {
+    fn invalid_settings_are_reported_at_start() {
         for (entra, part) in [
             (Entra::tenant(A), "audience"),
             (Entra::tenant("contoso.onmicrosoft.com").audience("a"), "GUID"),

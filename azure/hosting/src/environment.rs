@@ -1,7 +1,7 @@
 //! The environment of the process. No other file of this crate reads it.
 
-/// The value of a variable, if it is set and not empty. What is no Unicode in it is replaced, so that
-/// whoever reads it complains of a broken value and not of a missing one.
+/// Returns the value of a variable, if it is set and not empty. Invalid Unicode is replaced, so that errors
+/// report an invalid value instead of a missing one.
 pub fn variable(name: &str) -> Option<String> {
     let value = std::env::var_os(name)?.to_string_lossy().into_owned();
     (!value.is_empty()).then_some(value)
@@ -14,7 +14,7 @@ mod tests {
 
     #[test]
     fn only_this_file_reads_the_environment() {
-        // In two parts, so that this line is not found.
+        // In two parts, so that the search does not find this line.
         let reading = concat!("env", "::");
         let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
         while let Some(folder) = folders.pop() {
@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_empty_is_not_there() {
+    fn an_unset_variable_is_none() {
         assert_eq!(super::variable("BINDPOST_NO_SUCH_VARIABLE"), None);
         assert!(super::variable("PATH").is_some());
     }

@@ -1,48 +1,48 @@
-//! A server as the custom handler of a function app.
+//! Runs a server as the custom handler of a function app.
 //!
-//! The host of Azure Functions starts the program, tells it a port, and passes every request on to it. So the
-//! program listens on the loopback and is public all the same.
+//! The host of Azure Functions starts the program with a port and forwards every request to it. So the
+//! program listens on the loopback but is public.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
 use bindpost_mcp_http::Settings;
 
-/// Where the host says which port to listen on, newest name first.
+/// The variables with the port to listen on, newest name first.
 const PORTS: [&str; 2] = ["FUNCTIONS_CUSTOMHANDLER_PORT", "FUNCTIONS_HTTPWORKER_PORT"];
 
-/// A port that is none.
+/// The value of a port variable is not a port.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{name} is {value:?}, which is no port. The Functions host sets it to the port a custom handler listens \
-     on, like 8080; to run without the host, unset it"
+    "{name} is {value:?}, which is not a port. The Functions host sets it to the port of a custom handler, such \
+     as 8080. To run without the host, unset it"
 )]
 pub struct PortError {
     name: &'static str,
     value: String,
 }
 
-/// Why a server is not set up for the platform.
+/// The reason why a server cannot be configured for the platform.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigureError {
-    /// The port is none.
+    /// The port is invalid.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// Clients could name themselves.
+    /// Clients could forge their identity.
     #[error(
-        "the server trusts the platform to name its callers (`trust_platform_identity`), but App Service \
+        "the server trusts the identity headers of the platform (`trust_platform_identity`), but App Service \
          authentication is not turned on for {host}: WEBSITE_AUTH_ENABLED is not `true`, so a client could send the \
          header of the platform itself\n  fix: turn on authentication for the app, or use API keys or access tokens"
     )]
     PlatformIdentity {
-        /// The name under which clients reach the server.
+        /// The host name of the server.
         host: String,
     },
 }
 
-/// Sets a server up for the platform it runs on, if it runs on one: it serves the names under which clients
-/// reach it there and, as a custom handler, listens on the address that is returned. On the platform it does not
-/// start without authentication, unless [`Settings::open_to_all`] says that this is intended; and it is an error
-/// to trust the platform's word on callers where the platform checks none.
+/// Configures a server for the Azure platform, if it runs there. Adds the platform's host names to the
+/// allowed hosts. Returns the address on which a custom handler must listen. On the platform the server does
+/// not start without authentication, unless [`Settings::open_to_all`] is set. It is an error to trust the
+/// platform's identity headers if the platform does not authenticate callers.
 ///
 /// ```
 /// use bindpost_azure_hosting::{environment, functions};
@@ -64,7 +64,7 @@ pub fn configure(
     let hosts = allowed_hosts(&environment);
     let authenticates =
         || environment("WEBSITE_AUTH_ENABLED").is_some_and(|value| value.trim().eq_ignore_ascii_case("true"));
-    // The tools that run an app on a laptop set the name too.
+    // The tools that run an app locally set the name too.
     let public = hosts.iter().find(|host| !host.starts_with("localhost:"));
     if let Some(host) = public.filter(|_| settings.trust_platform_identity && !authenticates()) {
         return Err(ConfigureError::PlatformIdentity { host: host.clone() });
@@ -74,7 +74,7 @@ pub fn configure(
     Ok(port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))))
 }
 
-/// The port to listen on, on 127.0.0.1, if the host of Azure Functions has started this program.
+/// Returns the port to listen on, on 127.0.0.1, if the host of Azure Functions has started this program.
 ///
 /// ```
 /// use bindpost_azure_hosting::functions;
@@ -96,8 +96,8 @@ pub fn custom_handler_port(environment: impl Fn(&str) -> Option<String>) -> Resu
     }
 }
 
-/// The names under which clients reach this program, if it runs on Azure: what to add to the hosts that are
-/// served. Custom domains are not among them, because the platform does not tell.
+/// Returns the host names of this program, if it runs on Azure. Add them to the allowed hosts. Custom domains
+/// are not included, because the platform does not provide them.
 ///
 /// ```
 /// use bindpost_azure_hosting::functions;
@@ -109,7 +109,7 @@ pub fn custom_handler_port(environment: impl Fn(&str) -> Option<String>) -> Resu
 /// ```
 pub fn allowed_hosts(environment: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let host = environment("WEBSITE_HOSTNAME");
-    // A star would mean every host.
+    // A star would allow every host.
     let is_host = |host: &str| {
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || b".-:".contains(&byte);
         !host.is_empty() && host.bytes().all(legal)
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_port_is_explained() {
+    fn an_invalid_port_is_reported() {
         for value in ["", "0", "65536", "-1", "80a", "http", "%PORT%", "8080;8081"] {
             for name in PORTS {
                 let variables = [(name, value)];
@@ -152,13 +152,13 @@ mod tests {
                 );
             }
         }
-        // A broken new one is not made up for by an old one.
+        // If the new variable is invalid, the old one is not used.
         let variables = [(PORTS[0], "x"), (PORTS[1], "80")];
         assert!(custom_handler_port(of(&variables)).is_err());
     }
 
     #[test]
-    fn a_server_is_set_up_for_its_platform() {
+    fn a_server_is_configured_for_its_platform() {
         let name = ("WEBSITE_HOSTNAME", "orders.azurewebsites.net");
         let address = Some(SocketAddr::from(([127, 0, 0, 1], 8080)));
         for (variables, expected, hosts, behind_proxy) in [
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_platform_names_callers_only_where_it_checks_them() {
+    fn the_platform_is_trusted_only_if_it_authenticates_callers() {
         let name = ("WEBSITE_HOSTNAME", "orders.azurewebsites.net");
         for (variables, trusted) in [
             (&[][..], true),

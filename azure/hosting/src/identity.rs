@@ -1,4 +1,5 @@
-//! Access tokens for one of Azure's services: fetched once for all who wait, kept until shortly before they expire.
+//! Access tokens for one of Azure's services. A token is fetched once for all waiting callers and cached
+//! until shortly before it expires.
 
 mod offered;
 mod secret;
@@ -14,10 +15,11 @@ pub use offered::{SettingError, authority, offered_sources, parse_address};
 pub use secret::Secret;
 pub use token_source::TokenSource;
 
-/// A token is not used in its last minutes: it has to last for the request, on a clock that is not ours.
+/// How long before its expiry a token is replaced. It must be valid for the whole request, on the clock of
+/// the service.
 const MARGIN: Duration = Duration::from_secs(5 * 60);
 
-/// Access tokens for one resource, from the first source that has one.
+/// A cache of access tokens for one resource, from the first source that has one.
 #[derive(Debug)]
 pub struct AzureIdentity {
     resource: String,
@@ -33,7 +35,7 @@ struct TokenCache {
     failed: Option<(Instant, IdentityError)>,
 }
 
-/// A token and how long it lasts.
+/// A token and its expiry.
 #[derive(Debug, Clone)]
 pub(crate) struct AccessToken {
     secret: Secret,
@@ -41,36 +43,36 @@ pub(crate) struct AccessToken {
     lasts: Duration,
 }
 
-/// Why there is no token.
+/// The reason why there is no token.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum IdentityError {
-    /// Nobody answered.
-    #[error("{0} cannot be asked: {1}")]
+    /// The source did not answer.
+    #[error("{0} cannot be reached: {1}")]
     Unreachable(&'static str, String),
-    /// The answer was no.
-    #[error("{asked} was refused with {}{reason}", status.as_u16())]
-    #[allow(missing_docs, reason = "the message says it")]
+    /// The source rejected the request.
+    #[error("{asked} was rejected with {}{reason}", status.as_u16())]
+    #[allow(missing_docs, reason = "the message explains it")]
     Refused { asked: &'static str, status: StatusCode, reason: String },
-    /// The answer made no sense.
-    #[error("{0} gave an answer that is not what it should be: {1}")]
+    /// The response is invalid.
+    #[error("{0} sent an invalid response: {1}")]
     Unexpected(&'static str, &'static str),
-    /// The workload's own token is not there.
+    /// The workload's own token cannot be read.
     #[error("the workload's token file {} cannot be read: {problem}", path.display())]
-    #[allow(missing_docs, reason = "the message says it")]
+    #[allow(missing_docs, reason = "the message explains it")]
     TokenFile { path: PathBuf, problem: String },
-    /// The Azure CLI did not help.
-    #[error("the Azure CLI gave no token: {0}; run `az login`")]
+    /// The Azure CLI returned no token.
+    #[error("the Azure CLI returned no token: {0}; run `az login`")]
     Command(String),
     /// The HTTP client cannot start.
     #[error("the HTTP client cannot start: {0}")]
     Client(String),
-    /// Several sources, none of them any use.
+    /// No source returned a token.
     #[error("{0}")]
     None(String),
 }
 
 impl IdentityError {
-    /// Whether asking again may help.
+    /// Returns whether a retry may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
             IdentityError::Unreachable(..) => true,
@@ -95,7 +97,8 @@ impl AccessToken {
 }
 
 impl AzureIdentity {
-    /// Tokens for a resource such as `https://storage.azure.com/`, from these sources, in this order.
+    /// Creates a cache of tokens for a resource such as `https://storage.azure.com/`, from these sources in
+    /// this order.
     pub fn new(
         resource: impl Into<String>,
         sources: Vec<TokenSource>,
@@ -119,8 +122,8 @@ impl AzureIdentity {
         })
     }
 
-    /// A token that lasts for a while. Whoever asks while one is being fetched waits for that one, and
-    /// shares its failure too.
+    /// Returns a token that is valid for a while. Callers that arrive while a token is being fetched wait for
+    /// the same request and share its result or failure.
     pub async fn token(&self) -> Result<Secret, IdentityError> {
         let asked = Instant::now();
         let mut state = self.state.lock().await;
@@ -139,9 +142,9 @@ impl AzureIdentity {
                 Ok(secret)
             }
             Err(error) => {
-                // The old token is about to expire, but has not.
+                // The old token expires soon, but is still valid.
                 if let Some(token) = state.token.as_ref().filter(|token| token.is_alive()) {
-                    tracing::warn!(%error, "no new access token; the old one is used on");
+                    tracing::warn!(%error, "no new access token; the old one is still used");
                     return Ok(token.secret.clone());
                 }
                 state.failed = Some((Instant::now(), error.clone()));
@@ -150,7 +153,7 @@ impl AzureIdentity {
         }
     }
 
-    /// Forgets a token that the service did not take, unless there is a newer one already.
+    /// Discards a token that the service rejected, unless there is already a newer one.
     pub async fn forget(&self, refused: &Secret) {
         let mut state = self.state.lock().await;
         if state.token.as_ref().is_some_and(|token| token.secret == *refused) {
@@ -174,14 +177,14 @@ impl AzureIdentity {
     }
 }
 
-/// Whether an address stays on this machine.
+/// Returns whether an address is on this machine.
 pub fn is_loopback(url: &Url) -> bool {
     let Some(host) = url.host_str() else { return false };
     let address = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// An error and what caused it, in one line, without the address: it may hold a secret.
+/// Returns an error and its causes in one line, without the URL, which may contain a secret.
 pub fn error_chain(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();

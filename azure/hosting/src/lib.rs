@@ -1,12 +1,12 @@
-//! What an MCP server needs to live on Azure, and no more.
+//! Runs MCP servers on Azure.
 //!
-//! - [`entra`]: access tokens of Entra ID, of both versions and of several tenants.
-//! - [`principal`]: the identity that App Service authentication has established.
-//! - [`identity`]: who we are at Azure's services: access tokens, kept and renewed.
-//! - [`functions`]: where a custom handler of Azure Functions listens, and under which name.
+//! - [`entra`]: authentication by access tokens of Entra ID, of both versions and of several tenants.
+//! - [`principal`]: authentication by the identity that App Service authentication has established.
+//! - [`identity`]: access tokens for Azure's services, cached and renewed.
+//! - [`functions`]: the address and the host names of a custom handler of Azure Functions.
 //!
-//! Nothing here reads the environment by itself: what needs it takes a function that does, and
-//! [`environment::variable`] is the real one.
+//! No module reads the environment by itself. Functions that need it take a lookup function.
+//! [`environment::variable`] looks up the real environment.
 
 pub mod entra;
 pub mod environment;

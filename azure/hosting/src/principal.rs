@@ -1,8 +1,8 @@
-//! [`ClientPrincipal`]: who a request comes from, as App Service authentication says.
+//! [`ClientPrincipal`]: authentication by the identity that App Service authentication sends.
 //!
-//! The platform in front checks credentials and says in a header whom it found. Away from that platform
-//! anybody can send the header, so it counts only from a peer that is trusted, and the HTTP transport
-//! removes it unless `Settings::trust_platform_identity` is set.
+//! The platform in front checks credentials and sends the identity in a header. Without that platform any
+//! client can send the header. So it is accepted only from trusted peers, and the HTTP transport removes it
+//! unless `Settings::trust_platform_identity` is set.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -21,19 +21,19 @@ const HEADER: &str = "x-ms-client-principal";
 
 static WARNED: Once = Once::new();
 
-// Each claim by its short name, and by the long one it has in XML.
+// Each claim has a short name and a long XML name.
 const TENANT: [&str; 2] = ["tid", "http://schemas.microsoft.com/identity/claims/tenantid"];
 const OBJECT: [&str; 2] = ["oid", "http://schemas.microsoft.com/identity/claims/objectidentifier"];
 const SUBJECT: [&str; 2] = ["http://schemas.xmlsoap.org/ws/2005/05/identity/claims/nameidentifier", "sub"];
 const SCOPES: [&str; 2] = ["scp", "http://schemas.microsoft.com/identity/claims/scope"];
 
-/// With or without `=` at its end.
+/// Base64 with or without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Believes `X-MS-CLIENT-PRINCIPAL` from the loopback, and from peers that are named.
+/// Accepts `X-MS-CLIENT-PRINCIPAL` from the loopback and from trusted peers.
 ///
 /// ```
 /// use bindpost_azure_hosting::ClientPrincipal;
@@ -41,7 +41,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 ///
 /// let settings = Settings {
 ///     auth: Some(Auth::new(ClientPrincipal::new())),
-///     // Only behind the platform: it removes what clients make up.
+///     // Only behind the platform, which removes headers that clients forge.
 ///     trust_platform_identity: true,
 ///     ..Settings::default()
 /// };
@@ -53,17 +53,18 @@ pub struct ClientPrincipal {
 }
 
 impl ClientPrincipal {
-    /// Believes what comes from the loopback, like the host of Azure Functions on the same machine.
+    /// Accepts the header from the loopback, such as from the host of Azure Functions on the same machine.
     pub fn new() -> ClientPrincipal {
         ClientPrincipal::default()
     }
 
-    /// Believes what comes from there, too: the proxy that the platform puts in front of a container.
+    /// Accepts the header also from these peers, such as the proxy that the platform puts in front of a
+    /// container.
     ///
     /// ```
     /// use bindpost_azure_hosting::ClientPrincipal;
     ///
-    /// # fn main() -> Result<(), bindpost_azure_hosting::principal::NetworkError> {
+    /// # fn main() -> Result<(), bindpost_azure_hosting::principal::IpNetworkError> {
     /// let principal = ClientPrincipal::new().trusting("169.254.0.0/16".parse()?);
     /// # let _ = principal;
     /// # Ok(())
@@ -85,7 +86,7 @@ impl Authorizer for ClientPrincipal {
         let mut values = request.headers().get_all(HEADER).iter();
         let Some(value) = values.next() else { return Err(Denial::missing()) };
         if !request.peer.is_some_and(|peer| self.trusts(peer.ip())) {
-            // Once: whoever sends the header must not fill the log. It may be the platform itself.
+            // Logged only once, so that a client cannot fill the log. The peer may be the platform itself.
             WARNED.call_once(|| {
                 let peer = request.peer;
                 tracing::warn!(?peer, "X-MS-CLIENT-PRINCIPAL came from a peer that is not trusted");
@@ -93,15 +94,15 @@ impl Authorizer for ClientPrincipal {
             return Err(Denial::missing());
         }
         if values.next().is_some() {
-            return Err(Denial::malformed("there is more than one X-MS-CLIENT-PRINCIPAL header"));
+            return Err(Denial::malformed("the request has more than one X-MS-CLIENT-PRINCIPAL header"));
         }
         let identity = decode(value.as_bytes()).and_then(|principal| principal.identity());
-        let malformed = || Denial::malformed("X-MS-CLIENT-PRINCIPAL does not say who sends this");
+        let malformed = || Denial::malformed("X-MS-CLIENT-PRINCIPAL does not contain a valid identity");
         Ok(identity.ok_or_else(malformed)?.into())
     }
 }
 
-/// What the header holds.
+/// The content of the header.
 #[derive(Debug, Deserialize)]
 struct PrincipalPayload {
     /// The identity provider: `aad`, `google`, `github`.
@@ -133,7 +134,7 @@ impl PrincipalPayload {
         for scope in self.texts(&SCOPES).flat_map(str::split_ascii_whitespace) {
             identity = identity.scope(scope);
         }
-        // Entra ID's own name for app roles reaches us unchanged, whatever `role_typ` says.
+        // The claim `roles` of Entra ID is passed on unchanged, even if `role_typ` names another claim.
         let mut roles: Vec<&str> = Vec::from_iter(self.role_typ.as_deref());
         if self.is_entra() && !roles.contains(&"roles") {
             roles.push("roles");
@@ -147,8 +148,8 @@ impl PrincipalPayload {
         Some(identity.claims(self.claims()))
     }
 
-    /// When the token expires that the platform has checked. A time in the past says nothing: the platform keeps
-    /// people logged in longer than the token they logged in with.
+    /// Returns the expiry of the token that the platform has checked. A time in the past is ignored, because
+    /// logins at the platform outlast their tokens.
     fn deadline(&self, now: SystemTime, instant: Instant) -> Option<Instant> {
         let claim = self.claims.iter().find(|claim| claim.typ == "exp")?;
         let text = claim.val.as_str().and_then(|text| text.parse::<u64>().ok());
@@ -156,10 +157,10 @@ impl PrincipalPayload {
         instant.checked_add(expires.duration_since(now).ok().filter(|left| !left.is_zero())?)
     }
 
-    /// The same key as for a token of the same caller, if it is one of Entra ID's; otherwise what the provider
-    /// calls it.
+    /// Returns the id of the caller. For Entra ID it is the same id as for a token of the same caller. For
+    /// other providers it is the provider and its subject.
     fn id(&self) -> Option<String> {
-        // Only Entra ID's own tenants and objects: others may call anything so.
+        // Only for Entra ID: claims of these names have another meaning at other providers.
         let object =
             if self.is_entra() { self.single_text(&TENANT)?.zip(self.single_text(&OBJECT)?) } else { None };
         let (first, second) = match object {
@@ -170,15 +171,16 @@ impl PrincipalPayload {
         (!first.is_empty() && !first.contains('|')).then(|| format!("{first}|{second}"))
     }
 
-    /// Whether Entra ID says that an application acts for itself. That there are no scopes is not enough: who has
-    /// logged in at the platform has none.
+    /// Returns whether the caller is an application that acts for itself, according to Entra ID. Missing
+    /// scopes are not enough, because users that log in at the platform have none.
     fn is_application(&self) -> bool {
         let has_scopes = || self.claims.iter().any(|claim| SCOPES.contains(&claim.typ.as_str()));
         match self.claims.iter().find(|claim| claim.typ == "idtyp") {
             _ if !self.is_entra() => false,
             Some(claim) => claim.val == "app",
             None if has_scopes() => false,
-            // The subject of a user is another one for each application, that of an application is its object.
+            // A user has a different subject in each application. The subject of an application is its object
+            // id.
             None => match (self.single_text(&OBJECT), self.single_text(&SUBJECT)) {
                 (Some(Some(object)), Some(Some(subject))) => object == subject,
                 _ => false,
@@ -190,21 +192,21 @@ impl PrincipalPayload {
         self.auth_typ == "aad"
     }
 
-    /// The texts of all claims of these types.
+    /// Returns the texts of all claims of these types.
     fn texts(&self, types: &[&str]) -> impl Iterator<Item = &str> {
         let claims = self.claims.iter().filter(|claim| types.contains(&claim.typ.as_str()));
         claims.filter_map(|claim| claim.val.as_str()).filter(|text| !text.is_empty())
     }
 
-    /// The one text that all claims of these types have, if there are any. `None` if they contradict each
-    /// other.
+    /// Returns the text that all claims of these types have, if there are any. Returns `None` if they
+    /// contradict each other.
     fn single_text(&self, types: &[&str]) -> Option<Option<&str>> {
         let mut texts = self.texts(types);
         let first = texts.next();
         texts.all(|text| Some(text) == first).then_some(first)
     }
 
-    /// All claims; those that are there several times as lists.
+    /// Returns all claims. Repeated claims become lists.
     fn claims(self) -> Map<String, Value> {
         let mut claims = Map::new();
         for PrincipalClaim { typ, val } in self.claims {
@@ -218,20 +220,20 @@ impl PrincipalPayload {
     }
 }
 
-/// Addresses that begin alike: `10.0.0.0/8`, or one, `10.1.2.3`.
+/// A range of IP addresses such as `10.0.0.0/8`, or a single address such as `10.1.2.3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpNetwork {
     address: IpAddr,
     bits: u32,
 }
 
-/// A text that is no network.
+/// The text is not an IP network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no network: write an address, or one with the number of bits that count, like 10.0.0.0/8")]
+#[error("{0:?} is not an IP network: write an address such as 10.1.2.3 or a range such as 10.0.0.0/8")]
 pub struct IpNetworkError(String);
 
 impl IpNetwork {
-    /// Whether this address is in it.
+    /// Returns whether the network contains this address.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
@@ -282,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_is_keyed_by_what_is_never_reused() {
+    fn a_caller_is_identified_by_ids_that_are_never_reused() {
         let [tid, long_tid] = TENANT;
         let [oid, long_oid] = OBJECT;
         let [name_id, sub] = SUBJECT;
@@ -293,10 +295,10 @@ mod tests {
             ("aad", &[(oid, "o"), (name_id, "s")], Some("aad|s")),
             ("google", &[(name_id, "s")], Some("google|s")),
             ("google", &[(sub, "s")], Some("google|s")),
-            // Somebody else's claims of the same names.
+            // Claims of the same names from another provider.
             ("oidc", &[(tid, "t"), (oid, "o"), (name_id, "s")], Some("oidc|s")),
             ("oidc", &[(tid, "t"), (oid, "o")], None),
-            // Contradictions, tricks, nobody.
+            // Contradictory, ambiguous or missing ids.
             ("aad", &[(tid, "t"), (long_tid, "u"), (oid, "o")], None),
             ("aad", &[(tid, "t"), (oid, "o"), (oid, "p")], None),
             ("aad", &[(tid, "t|u"), (oid, "o")], None),
@@ -310,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_come_under_several_names() {
+    fn scopes_and_roles_have_several_names() {
         let role = "http://schemas.microsoft.com/ws/2008/06/identity/claims/role";
         let claims = json!([
             {"typ": "tid", "val": "t"}, {"typ": "oid", "val": "o"}, {"typ": "name", "val": "Alice"},
@@ -333,7 +335,7 @@ mod tests {
         );
         assert_eq!(caller.claim("roles"), Some(&json!(["Two", "Three"])));
         assert_eq!(caller.claim("level"), Some(&json!(7)));
-        // `roles` is Entra ID's word; others name theirs.
+        // Only Entra ID uses `roles`. Other providers name the claim in `role_typ`.
         assert_eq!(of("google").roles(), ["One"]);
     }
 
@@ -381,7 +383,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_header_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), text in ".{0,60}") {
+        fn any_header_is_read_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..200), text in ".{0,60}") {
             let _ = decode(&bytes);
             if let Some(principal) = decode(BASE64.encode(&text).as_bytes()) {
                 let _ = principal.identity();

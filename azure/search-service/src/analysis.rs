@@ -1,6 +1,7 @@
-//! From text to words: analyzers, tokenizers, token filters, character filters and normalizers.
+//! Text analysis: analyzers, tokenizers, token filters, character filters and normalizers.
 //!
-//! Offsets of tokens are bytes of the text as it was given, also behind character filters: highlights cut it there.
+//! Token offsets are byte offsets into the original text, even after character filters have changed it.
+//! Highlighting cuts the original text at these offsets.
 
 mod analyze;
 mod analyzer;

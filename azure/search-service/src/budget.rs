@@ -1,11 +1,13 @@
-//! What one request may take: memory, time, and a turn among the others.
+//! Limits of memory, time and concurrency for each request.
 //!
-//! A [`Budget`] is made for each HTTP request and handed to everything that works for it. Work asks it for memory that
-//! grows with documents or with what the client sent, and looks at it in every loop over documents, terms and vectors.
-//! It ends the work when its client is gone, its time is over or its memory is used up.
+//! A [`Budget`] is created for each HTTP request and passed to all code that works for it. The code
+//! reserves memory that grows with the number of documents or with the size of the request. It also
+//! checks the budget in every loop over documents, terms and vectors. The budget stops the work when the
+//! client disconnects, the time limit passes or the memory is used up.
 //!
-//! The callbacks of tantivy cannot fail, so work that is to end unwinds, and [`Budget::run`] catches that and nothing
-//! else. `resume_unwind` runs no panic hook: such an end is neither logged nor printed as a panic.
+//! The callbacks of tantivy cannot return errors. The work is therefore stopped by unwinding, and
+//! [`Budget::run`] catches only these unwinds. `resume_unwind` runs no panic hook, so a stopped request
+//! is not logged or printed as a panic.
 
 mod pool;
 mod turns;
@@ -26,27 +28,29 @@ pub use self::turns::WorkKind;
 use self::pool::MemoryPool;
 use self::turns::ConcurrencyLimits;
 
-/// What requests may take, one by one and together.
+/// Limits for one request and for all requests together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestLimits {
-    /// For the work on a search, suggestion, completion, look-up, count or analysis, its wait for a turn included and the
-    /// commit of documents that came before it aside.
-    /// Beyond it: 503. 10 s. Batches and definitions wait so long for their turn, and are then finished.
+    /// Time limit for a search, suggestion, completion, look-up, count or analysis. It includes the wait
+    /// for a free slot. It excludes the commit of documents that were written earlier. A request over the
+    /// limit gets 503. Batches and definitions wait at most this long for a slot and then always finish.
+    /// Default: 10 s.
     pub time: Duration,
-    /// The memory that one request may take, its answer included. Beyond it: 400. 128 MiB.
+    /// Memory limit of one request, including its response. A request over the limit gets 400. Default:
+    /// 128 MiB.
     pub bytes: usize,
-    /// The same for all requests together, answers that clients have not read yet included. Beyond it: 503 with
-    /// `Retry-After`. 512 MiB.
+    /// Memory limit of all requests together, including responses that clients have not read yet. A
+    /// request over the limit gets 503 with `Retry-After`. Default: 512 MiB.
     pub all_bytes: usize,
-    /// Bodies of requests that are being received or worked on, those of up to 64 KiB aside. Beyond it: 503 with
-    /// `Retry-After`. 256 MiB.
+    /// Memory limit of the request bodies that are being received or processed. Bodies of up to 64 KiB
+    /// are not included. A request over the limit gets 503 with `Retry-After`. Default: 256 MiB.
     pub all_body_bytes: usize,
-    /// Searches, suggestions, completions, analyses and retrievals that run at the same time; further ones wait.
-    /// Twice the processors, at least 4.
+    /// How many searches, suggestions, completions, analyses and retrievals run at the same time. Further
+    /// requests wait. Default: twice the number of processors, at least 4.
     pub searches: usize,
-    /// The same for look-ups, counts, statistics and states of indexers. 16.
+    /// How many look-ups, counts, statistics and indexer status requests run at the same time. Default: 16.
     pub reads: usize,
-    /// The same for batches and changes of definitions. 8.
+    /// How many batches and changes of definitions run at the same time. Default: 8.
     pub writes: usize,
 }
 
@@ -65,10 +69,10 @@ impl Default for RequestLimits {
     }
 }
 
-/// Bodies up to this size are not counted: the number of connections bounds them.
+/// Bodies up to this size are not counted. The maximum number of connections limits them.
 const SMALL_BODY: usize = 64 << 10;
 
-/// Makes the budgets of all requests of a service.
+/// Creates the budgets of all requests of a service.
 pub struct ServiceBudget {
     limits: RequestLimits,
     memory: Arc<MemoryPool>,
@@ -86,7 +90,7 @@ impl ServiceBudget {
         }
     }
 
-    /// The budget of one request.
+    /// Creates the budget of one request.
     pub fn new_request_budget(&self) -> Budget {
         Budget(Arc::new(BudgetState {
             stopped: AtomicU8::new(RUNNING),
@@ -101,7 +105,8 @@ impl ServiceBudget {
     }
 }
 
-/// The budget of one request. Clones are the same budget; what it has taken is given back when the last one is gone.
+/// The budget of one request. Clones share the same budget. Its memory is released when the last clone
+/// is dropped.
 #[derive(Clone)]
 pub struct Budget(Arc<BudgetState>);
 
@@ -120,11 +125,11 @@ const RUNNING: u8 = 0;
 const CLIENT_GONE: u8 = 1;
 const TIME_OVER: u8 = 2;
 
-/// What work unwinds with. Boxed: unwinding carries one pointer.
+/// The payload that stopped work unwinds with.
 struct BudgetAbort(ApiError);
 
 impl Budget {
-    /// A budget without limits, for work that no client asks for.
+    /// Creates a budget without limits, for work that no client requested.
     pub fn unlimited() -> Self {
         let limits = RequestLimits {
             time: Duration::MAX,
@@ -136,7 +141,8 @@ impl Budget {
         ServiceBudget::new(limits).new_request_budget()
     }
 
-    /// Ends the work if its client is gone or its time is over. Costs as much as reading a variable.
+    /// Stops the work if the client has disconnected or the time limit has passed. The check costs as
+    /// much as reading a variable.
     #[inline]
     pub fn check(&self) {
         if self.0.stopped.load(Ordering::Relaxed) != RUNNING {
@@ -147,25 +153,25 @@ impl Budget {
     #[cold]
     fn end(&self) -> ! {
         let seconds = self.0.time.as_secs_f64();
-        // A client that is gone does not read it.
+        // A disconnected client never receives this error.
         unwind(ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "RequestTimeout",
             format!(
-                "The request took longer than {seconds} seconds and was stopped. Let it look at fewer documents with a \
-                 more selective filter, or ask for less: fewer clauses, facets, patterns and vector queries."
+                "The request took longer than {seconds} seconds and was stopped. Use a more \
+                 selective filter, or send fewer clauses, facets, patterns and vector queries."
             ),
         ))
     }
 
-    /// Takes memory for the rest of the request, or ends the work when there is no more for it.
+    /// Reserves memory until the request ends. Stops the work when the limit is reached.
     pub fn take_memory(&self, bytes: usize) {
         if let Err(error) = self.try_take_memory(bytes) {
             unwind(error);
         }
     }
 
-    /// The same where an error can be returned.
+    /// Reserves memory until the request ends. Returns an error when the limit is reached.
     pub fn try_take_memory(&self, bytes: usize) -> Result<(), ApiError> {
         let inner = &*self.0;
         let before = inner.taken.fetch_add(bytes, Ordering::Relaxed);
@@ -180,22 +186,22 @@ impl Budget {
         Ok(())
     }
 
-    /// Gives back what was taken.
+    /// Releases reserved memory.
     fn release_memory(&self, bytes: usize) {
         self.0.taken.fetch_sub(bytes, Ordering::Relaxed);
         self.0.memory.give(bytes);
     }
 
-    /// Takes memory until the value is dropped.
+    /// Reserves memory until the returned value is dropped.
     pub fn reserve_memory(&self, bytes: usize) -> MemoryReservation {
         self.take_memory(bytes);
         MemoryReservation { budget: self.clone(), bytes }
     }
 
-    /// Takes memory for a part of the request's own body.
+    /// Reserves memory for a part of the request body.
     pub fn take_body(&self, bytes: usize) -> Result<(), ApiError> {
         let before = self.0.body.fetch_add(bytes, Ordering::Relaxed);
-        // The pool has what is above the small size.
+        // The pool counts only the bytes above the size of a small body.
         let counted = |length: usize| length.saturating_sub(SMALL_BODY);
         let more = counted(before.saturating_add(bytes)) - counted(before);
         if self.0.bodies.try_take(more) {
@@ -205,9 +211,9 @@ impl Budget {
         Err(service_busy())
     }
 
-    /// Does the work of a request, and ends it with the error that this budget ends it with.
+    /// Runs the work of a request. Returns the error of this budget if the budget stops the work.
     pub fn run<T>(&self, work: impl FnOnce() -> Result<T, ApiError>) -> Result<T, ApiError> {
-        // What the work has left half done is dropped with it: it changes nothing that others see.
+        // Unfinished work is dropped by the unwind. It has changed no shared state.
         let done = catch_unwind(AssertUnwindSafe(|| {
             self.check();
             work()
@@ -237,8 +243,8 @@ impl Drop for BudgetState {
     }
 }
 
-/// Memory that is given back when this is dropped.
-#[must_use = "the memory is given back when this is dropped"]
+/// Reserved memory that is released when this value is dropped.
+#[must_use = "the memory is released when this value is dropped"]
 #[derive(Debug)]
 pub struct MemoryReservation {
     budget: Budget,
@@ -246,7 +252,7 @@ pub struct MemoryReservation {
 }
 
 impl MemoryReservation {
-    /// Takes some more.
+    /// Reserves more memory.
     pub fn grow(&mut self, bytes: usize) {
         self.budget.take_memory(bytes);
         self.bytes += bytes;
@@ -259,10 +265,10 @@ impl Drop for MemoryReservation {
     }
 }
 
-/// A text that is being written, and takes memory as it grows.
+/// JSON text under construction that reserves memory as it grows.
 #[derive(Debug)]
 pub struct JsonBuffer {
-    /// To be [settled](JsonBuffer::settle) after every part of it.
+    /// The text. Call [`JsonBuffer::account_growth`] after each addition.
     pub bytes: Vec<u8>,
     memory: MemoryReservation,
 }
@@ -272,21 +278,21 @@ impl JsonBuffer {
         Self { bytes: Vec::new(), memory: budget.reserve_memory(0) }
     }
 
-    /// Takes what the text has grown by.
+    /// Reserves memory for the growth of the text.
     pub fn account_growth(&mut self) {
         if self.bytes.capacity() > self.memory.bytes {
             self.memory.grow(self.bytes.capacity() - self.memory.bytes);
         }
     }
 
-    /// Writes a comma if there is something before it.
+    /// Writes a comma if the text is not empty.
     pub fn write_separator(&mut self) {
         if !self.bytes.is_empty() {
             self.bytes.push(b',');
         }
     }
 
-    /// Writes a value behind a comma.
+    /// Writes a comma if needed, then a value.
     pub fn push_json(&mut self, value: &serde_json::Value) {
         self.write_separator();
         self.bytes.extend_from_slice(value.to_string().as_bytes());
@@ -300,18 +306,18 @@ impl AsRef<[u8]> for JsonBuffer {
     }
 }
 
-/// The body of an answer keeps its memory until the client has it.
+/// The body of a response keeps its memory until the client has received it.
 impl From<JsonBuffer> for Bytes {
     fn from(text: JsonBuffer) -> Self {
         Self::from_owner(text)
     }
 }
 
-/// About how much memory a JSON text takes once it is parsed.
+/// Estimates how much memory a JSON text needs after parsing.
 pub fn parsed_bytes(json: &[u8]) -> usize {
     let cost = |byte: &u8| match byte {
         b',' | b'[' | b'{' => 40,
-        // Members of objects: a name and a part of a tree's node.
+        // A member of an object needs a name and a part of a tree node.
         b':' => 100,
         _ => 1,
     };
@@ -324,18 +330,18 @@ fn unwind(error: ApiError) -> ! {
 
 fn too_large(limit: usize) -> ApiError {
     ApiError::invalid(format!(
-        "The request needs more than {} MiB of memory. Ask for fewer facets or give them a smaller count, select fewer \
+        "The request needs more than {} MiB of memory. Request fewer facets or a smaller count of values, select fewer \
          fields, lower $top and $skip, or send less at once.",
         limit >> 20
     ))
 }
 
-/// More requests than the service has room for; the next moment may be better.
+/// Returns the error for a request that exceeds the capacity of the service. The client may retry.
 fn service_busy() -> ApiError {
     ApiError::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "ServiceUnavailable",
-        "The service has more requests at work than it has room for. Send the request again in a moment.",
+        "The service is at its capacity and cannot accept the request now. Retry it in a moment.",
     )
 }
 

@@ -1,7 +1,7 @@
-//! A redb file that is of use again after the disk has failed.
+//! A redb file that can be reopened after a disk failure.
 //!
-//! redb refuses everything after the first error of the disk, a full one included, until the file is opened again. Some
-//! damages of a file end in a panic of it.
+//! After the first I/O error, including a full disk, redb rejects all operations until the file is
+//! reopened. Some kinds of file damage cause a panic in redb.
 
 use std::ffi::OsString;
 use std::io;
@@ -16,7 +16,7 @@ use redb::{ReadTransaction, ReadableDatabase as _, TransactionError, WriteTransa
 pub(crate) struct RedbDatabase {
     path: PathBuf,
     cache_bytes: usize,
-    /// Nothing when it could not be opened again.
+    /// `None` when the file could not be reopened.
     file: RwLock<Option<redb::Database>>,
 }
 
@@ -27,8 +27,8 @@ impl RedbDatabase {
         Ok(Self { path: path.to_owned(), cache_bytes, file })
     }
 
-    /// Opens a file that the service can do without, and reads what it holds. When it is damaged it is put aside under
-    /// another name, and a new one takes its place. `holds` says in the log what that costs.
+    /// Opens a file that the service can run without, and reads its content. A damaged file is renamed
+    /// and replaced by a new one. `holds` names the lost content for the log message.
     pub(crate) fn open_or_put_aside<T>(
         path: &Path,
         cache_bytes: usize,
@@ -47,8 +47,8 @@ impl RedbDatabase {
                 let aside = put_aside(path).map_err(redb::Error::Io)?;
                 tracing::error!(
                     file = %path.display(), aside = %aside.display(), %error,
-                    "a damaged file was put aside, and the service starts without {holds}\n  fix: stop the service and \
-                     put a copy of the file back, or go on without it"
+                    "a damaged file was renamed, and the service starts without {holds}\n  fix: stop the service and \
+                     restore the file from a backup, or continue without it"
                 );
                 open()
             }
@@ -56,9 +56,9 @@ impl RedbDatabase {
         }
     }
 
-    /// Opens a file of which every page is as it was written.
+    /// Opens a file and checks the integrity of all its pages.
     fn checked(path: &Path, cache_bytes: usize) -> Result<Self, redb::Error> {
-        // Files come to their places whole; for redb this would be a new one.
+        // Files are created atomically, so an empty file is damaged. redb would treat it as a new file.
         if path.metadata().is_ok_and(|metadata| metadata.len() == 0) {
             return Err(redb::Error::Corrupted("the file is empty".to_owned()));
         }
@@ -69,7 +69,7 @@ impl RedbDatabase {
                 file = %path.display(), "a damaged file was repaired; its last change may be lost"
             ),
             Err(error) if is_damage(&error) => return Err(error),
-            // Checking may need room to write, and the service is of use without it.
+            // The check may need free disk space. The service can run without the check.
             Err(_) => {
                 drop(file);
                 file = open(path, cache_bytes)?;
@@ -92,8 +92,8 @@ impl RedbDatabase {
         }
     }
 
-    /// Opens the file again if the disk has failed, and says whether it did. What was read from it before is of no use
-    /// then. Waits for whoever writes.
+    /// Reopens the file after a disk failure. Returns whether it was reopened. After that, earlier read
+    /// transactions are invalid. Waits until the current writer has finished.
     pub(crate) fn reopen_after_failure(&self) -> Result<bool, redb::Error> {
         let mut file = self.file.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = &*file
@@ -101,7 +101,7 @@ impl RedbDatabase {
         {
             return Ok(false);
         }
-        // The file has one owner at a time.
+        // The file can be open only once.
         *file = None;
         *file = Some(open(&self.path, self.cache_bytes)?);
         Ok(true)
@@ -121,14 +121,14 @@ fn open(path: &Path, cache_bytes: usize) -> Result<redb::Database, redb::Error> 
     Ok(opened)
 }
 
-/// Does something with a database. A panic of redb is the error of a damaged file.
+/// Runs an operation on a database. A panic in redb becomes the error of a damaged file.
 pub(crate) fn catch_redb_panic<T>(work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, redb::Error> {
-    // What redb has left half done is not used again: it is a transaction that was not committed.
+    // An unfinished transaction was not committed and is not used again.
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|_| Err(redb::Error::Corrupted("the file is damaged".to_owned())))
 }
 
-/// Whether the content of a file is to blame, and not that it cannot be used just now.
+/// Returns whether the content of the file causes the error, and not a temporary problem.
 fn is_damage(error: &redb::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     match error {
@@ -138,7 +138,7 @@ fn is_damage(error: &redb::Error) -> bool {
     }
 }
 
-/// Gives a file another name, under which nothing looks for it.
+/// Renames a file so that it is not opened again.
 fn put_aside(path: &Path) -> io::Result<PathBuf> {
     for number in 0.. {
         let mut name = OsString::from(path);
@@ -155,8 +155,8 @@ fn put_aside(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::from(io::ErrorKind::AlreadyExists))
 }
 
-/// Makes a new file beside its place and puts it there when it is whole: a program that ends in the middle of that leaves
-/// nothing that cannot be opened.
+/// Creates a new file under a temporary name and moves it to its path when it is complete. A process that
+/// ends early therefore leaves no unreadable file.
 fn create(path: &Path, cache_bytes: usize) -> Result<(), redb::Error> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.new", std::process::id()));
@@ -164,7 +164,7 @@ fn create(path: &Path, cache_bytes: usize) -> Result<(), redb::Error> {
     let placed = (|| {
         let _ = std::fs::remove_file(&new);
         drop(redb::Database::builder().set_cache_size(cache_bytes).create(&new)?);
-        // A link, because it replaces nothing: another program may have been quicker.
+        // A hard link never replaces a file that another process has created in the meantime.
         match std::fs::hard_link(&new, path) {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => std::fs::rename(&new, path),
             _ => Ok(()),
@@ -175,7 +175,7 @@ fn create(path: &Path, cache_bytes: usize) -> Result<(), redb::Error> {
     placed
 }
 
-/// What a client is told of an error of a database.
+/// Converts a database error into the error for the client.
 pub(crate) fn database_error(doing: &'static str, error: &redb::Error) -> ApiError {
     match error {
         redb::Error::Io(reason) => ApiError::storage(doing, reason),
@@ -185,8 +185,8 @@ pub(crate) fn database_error(doing: &'static str, error: &redb::Error) -> ApiErr
 
 fn begin_write(file: &redb::Database) -> Result<WriteTransaction, redb::Error> {
     let mut transaction = file.begin_write().map_err(|error: TransactionError| redb::Error::from(error))?;
-    // Without it, the whole file is read at the first start after a crash: seconds for half a gigabyte, where now it is
-    // milliseconds. A commit takes little longer.
+    // Without quick repair, redb reads the whole file at the first start after a crash: seconds instead
+    // of milliseconds for half a gigabyte. A commit takes slightly longer.
     transaction.set_quick_repair(true);
     Ok(transaction)
 }
@@ -196,16 +196,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_in_its_place_when_it_is_whole() {
+    fn a_file_is_moved_to_its_path_when_it_is_complete() {
         let folder = std::env::temp_dir().join(format!("bindpost-database-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("a.redb");
-        // What a program left that ended while it made its file.
+        // A process that ended while it created its file has left this.
         let left = folder.join(format!("a.redb.{}.new", std::process::id()));
         std::fs::write(&left, [0; 100]).unwrap();
         let database = RedbDatabase::open(&path, 1 << 20).unwrap();
         database.write().unwrap().commit().unwrap();
-        assert!(RedbDatabase::open(&path, 1 << 20).is_err(), "it has one owner");
+        assert!(RedbDatabase::open(&path, 1 << 20).is_err(), "a file can be open only once");
         drop(database);
         RedbDatabase::open(&path, 1 << 20).unwrap();
         let files: Vec<_> =

@@ -1,4 +1,4 @@
-//! Definitions of indexes: parsed once, checked once, then only read.
+//! Index definitions. They are parsed and checked once.
 
 mod attributes;
 mod change;

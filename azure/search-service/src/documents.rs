@@ -1,7 +1,8 @@
-//! Documents: batches of actions in, checked against the schema, kept as canonical JSON, and shown as selected.
+//! Documents. Batches of actions are checked against the schema, stored as canonical JSON, and
+//! returned as selected.
 //!
-//! Canonical JSON has all members in the order of the schema, with `null` or `[]` where nothing was given. It is checked
-//! once when it comes in; afterwards it is cut and copied as text, and never built up as a tree.
+//! Canonical JSON has all members in the order of the schema, with `null` or `[]` for missing values. It is
+//! checked once on input. Afterwards it is only sliced and copied as text, and never parsed into a tree.
 
 mod batch;
 mod date;
@@ -28,20 +29,21 @@ pub use shape::DocumentShape;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     pub key: String,
-    /// Canonical.
+    /// The canonical JSON.
     pub json: Vec<u8>,
-    /// What the engine indexes: the position of a field in [`crate::definition::IndexSchema::leaves_unchanged`], and one value of it.
-    /// Collections have one entry per element, nulls have none, and neither have fields that can only be shown.
+    /// The values that the engine indexes. The number is the position of the field in
+    /// [`crate::definition::IndexSchema::leaves`]. Collections have one entry per element. Nulls and
+    /// fields that are only retrievable have none.
     pub values: Vec<(usize, FieldValue)>,
 }
 
-/// One value, as columns hold it.
+/// One value, as columns store it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FieldValue {
     Text(String),
     Boolean(bool),
     Integer(i64),
-    /// May be infinite or not a number: documents write these as `"INF"`, `"-INF"` and `"NaN"`.
+    /// May be infinite or NaN. Documents write these as `"INF"`, `"-INF"` and `"NaN"`.
     Double(f64),
     /// Milliseconds since 1970 in UTC.
     Date(i64),
@@ -49,6 +51,6 @@ pub enum FieldValue {
         lon: f64,
         lat: f64,
     },
-    /// As many numbers as the field has dimensions; with packed bits, one number per byte of eight.
+    /// One number per dimension of the field. With packed bits, one number per byte of eight dimensions.
     Vector(Vec<f32>),
 }

@@ -1,4 +1,4 @@
-//! Where documents are found: tantivy over the columns of an index, and the stored JSON behind it.
+//! The search engine: tantivy over the columns of an index, and the stored JSON documents.
 
 pub mod autocomplete;
 pub mod columns;

@@ -1,23 +1,23 @@
-//! What a client is told when something is wrong, in the shape that Azure AI Search gives it.
+//! Errors for clients, in the format of Azure AI Search.
 
 use std::io;
 
 use http::StatusCode;
 
-/// One refusal: `{"error":{"code":…,"message":…}}` with a status.
+/// An error response: a status and `{"error":{"code":…,"message":…}}`.
 ///
-/// The message says what is wrong, where, and how to fix it. It never holds a path of this machine or a key.
+/// The message explains what is wrong, where, and how to fix it. It never contains a local path or a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
     pub status: StatusCode,
     pub code: &'static str,
     pub message: String,
-    /// Finer reasons, when there are several or when the place has a name.
+    /// More specific errors, if there are several or if the place has a name.
     pub details: Vec<ErrorDetail>,
 }
 
-/// One reason among several.
+/// One of several errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorDetail {
     pub code: &'static str,
@@ -29,12 +29,13 @@ impl ApiError {
         Self { status, code, message: message.into(), details: Vec::new() }
     }
 
-    /// The request is wrong: 400.
+    /// Creates an error for an invalid request, with status 400.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "InvalidRequestParameter", message)
     }
 
-    /// One argument of the request is wrong: 400 with its name, as `Invalid expression: …` and `parameter name`.
+    /// Creates an error for an invalid parameter, with status 400. The message ends with
+    /// `Parameter name: …`.
     pub fn parameter(name: &str, message: impl std::fmt::Display) -> Self {
         Self::invalid(format!("{message}\r\nParameter name: {name}"))
     }
@@ -47,30 +48,32 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, "ResourceNameAlreadyInUse", message)
     }
 
-    /// If-Match or If-None-Match does not hold: 412.
+    /// Creates an error for a failed If-Match or If-None-Match condition, with status 412.
     pub fn precondition_failed(message: impl Into<String>) -> Self {
         Self::new(StatusCode::PRECONDITION_FAILED, "PreconditionFailed", message)
     }
 
-    /// What Azure can do and this service cannot: 400, and the message says what to do instead.
+    /// Creates an error for a feature of Azure that this service does not support, with status 400. The
+    /// message suggests an alternative.
     pub fn not_supported(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "NotSupportedByEmbeddedService", message)
     }
 
-    /// Our own fault (a disk that is full, a store that is damaged). `source` goes to the log, not to the client.
+    /// Creates an error for a failure of this service, such as a damaged store. `source` is logged and
+    /// not sent to the client.
     pub fn internal(doing: &'static str, source: impl std::fmt::Display) -> Self {
         tracing::error!(%source, "{doing} failed");
-        let message = format!("The service failed while {doing}. Its log says why.");
+        let message = format!("The service failed while {doing}. See its log for the cause.");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message)
     }
 
-    /// There is no room on the disk: 507.
+    /// Creates an error for a full disk, with status 507.
     pub fn disk_full() -> Self {
         let message = "The disk of the service is full. Free some space and send the request again.";
         Self::new(StatusCode::INSUFFICIENT_STORAGE, "InsufficientStorage", message)
     }
 
-    /// An error of a file: that of a full disk, or our own fault.
+    /// Creates an error for a failed file operation: a full disk, or an internal error.
     pub fn storage(doing: &'static str, source: &io::Error) -> Self {
         if is_disk_full(source) { Self::disk_full() } else { Self::internal(doing, source) }
     }
@@ -82,7 +85,7 @@ impl ApiError {
     }
 }
 
-/// Whether there was no room for something on the disk.
+/// Returns whether the error means that the disk is full.
 pub(crate) fn is_disk_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)

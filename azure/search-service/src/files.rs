@@ -1,4 +1,4 @@
-//! Small files that are written whole or not at all.
+//! Atomic writes of small files.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -11,7 +11,7 @@ pub(crate) enum FileAccess {
     Everyone,
 }
 
-/// Replaces a file. A reader, or a start after a crash, sees the old text or the new one and nothing between.
+/// Replaces a file atomically. A reader, or a start after a crash, sees either the old text or the new one.
 pub(crate) fn write_atomically(path: &Path, text: &[u8], readers: FileAccess) -> io::Result<()> {
     let draft = path.with_extension(format!("{}.draft", std::process::id()));
     let _ = fs::remove_file(&draft);

@@ -1,6 +1,6 @@
-//! The HTTP side of the service: connections, addresses, options, keys and the shape of answers.
+//! The HTTP layer of the service: connections, routes, query parameters, keys and response formats.
 //!
-//! A request goes through these files in this order: `serve` → `service` → `route` → `request` → the
+//! A request passes through these files in this order: `serve` → `service` → `route` → `request` → the
 //! definitions in [`crate::resources`], or the [`Backend`] → `answer`.
 
 pub mod answer;

@@ -1,8 +1,9 @@
-//! Indexers: what is in folders becomes documents of an index.
+//! Indexers: they turn the files of folders into documents of an index.
 //!
-//! A run goes through these files in this order: `source` lists the blobs, `parse` makes items of each,
-//! `skills` enriches them, `mapping` makes documents, and `run` hands them to the index in batches and
-//! keeps in `state` what it has seen. `scheduler` decides when. Nothing here knows HTTP or how an index is kept.
+//! A run uses these files in this order. `source` lists the blobs and `parse` reads items from each blob.
+//! `skills` enriches the items and `mapping` creates documents. `run` sends the documents to the index in
+//! batches and records the processed blobs in `state`. `scheduler` decides when indexers run. This module
+//! does not depend on HTTP or on the storage of an index.
 
 pub mod definition;
 pub mod mapping;

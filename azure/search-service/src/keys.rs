@@ -1,6 +1,6 @@
-//! The keys of the service: two for everything, and some that only query.
+//! The API keys of the service: two admin keys, and query keys that only read documents.
 //!
-//! They are made at the first start and kept in `keys.json`, which only its owner can read.
+//! They are created at the first start and kept in `keys.json`, which only its owner can read.
 
 use std::fs;
 use std::io;
@@ -12,16 +12,16 @@ use subtle::{Choice, ConstantTimeEq as _};
 
 use crate::files::{self, FileAccess};
 
-/// What a key opens.
+/// The permissions of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyRole {
-    /// Everything.
+    /// Allows all operations.
     Admin,
-    /// Reading documents: search, suggest, autocomplete, look-up, count.
+    /// Allows reading documents: search, suggest, autocomplete, look-up and count.
     Query,
 }
 
-/// Why there are no keys.
+/// An error that makes the keys unusable.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {reason}\n  fix: {fix}", path.display())]
 pub struct KeysError {
@@ -31,15 +31,15 @@ pub struct KeysError {
 }
 
 pub struct ApiKeys {
-    /// Made by this very start.
+    /// Whether the keys were created at this start.
     fresh: bool,
     written: KeyFile,
-    /// SHA-256 of each key, so that comparing takes the same time whatever a client sends.
+    /// SHA-256 of each key, so that the comparison takes the same time for every input.
     admin: Vec<[u8; 32]>,
     query: Vec<[u8; 32]>,
 }
 
-/// The file.
+/// The content of `keys.json`.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct KeyFile {
@@ -47,16 +47,16 @@ struct KeyFile {
     query_keys: Vec<String>,
 }
 
-/// As long as Azure's.
+/// The length of keys, as in Azure.
 const LENGTH: usize = 52;
 const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-const FIX_FOLDER: &str = "make the folder of the data writable, or run without keys";
+const FIX_FOLDER: &str = "make the data folder writable, or run without keys";
 const FIX_FILE: &str =
-    "write {\"adminKeys\":[\"…\"],\"queryKeys\":[\"…\"]}, or remove the file to get new keys";
+    "write {\"adminKeys\":[\"…\"],\"queryKeys\":[\"…\"]}, or delete the file to create new keys";
 
 impl ApiKeys {
-    /// The keys in this folder; new ones if it has none.
+    /// Reads the keys in this folder, or creates new ones.
     pub fn open(folder: &Path) -> Result<Self, KeysError> {
         let path = folder.join("keys.json");
         let wrong = |reason: String, fix| KeysError { path: path.clone(), reason, fix };
@@ -79,7 +79,7 @@ impl ApiKeys {
         Ok(Self { fresh, ..keys })
     }
 
-    /// What this key opens; `None` if it is no key of this service.
+    /// Returns the role of a key, or `None` if the key is unknown.
     pub fn role(&self, presented: &str) -> Option<KeyRole> {
         let digest: [u8; 32] = Sha256::digest(presented.as_bytes()).into();
         let among =
@@ -92,12 +92,12 @@ impl ApiKeys {
         }
     }
 
-    /// Whether these keys are new, so that nobody has seen them yet.
+    /// Returns whether the keys were created at this start, so that the user has not seen them yet.
     pub fn are_new(&self) -> bool {
         self.fresh
     }
 
-    /// For the program to show to its user.
+    /// Returns the admin keys. The program shows them to its user.
     pub fn admin_keys(&self) -> &[String] {
         &self.written.admin_keys
     }
@@ -112,7 +112,7 @@ impl ApiKeys {
         }
         for key in written.admin_keys.iter().chain(&written.query_keys) {
             if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-                return Err("a key is empty or has characters that no header can hold".to_owned());
+                return Err("a key is empty or has characters that are not valid in a header".to_owned());
             }
         }
         let digests = |keys: &[String]| keys.iter().map(|key| Sha256::digest(key).into()).collect();
@@ -140,7 +140,8 @@ fn random() -> io::Result<String> {
     while key.len() < LENGTH {
         let mut bytes = [0; 64];
         getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-        // Six bits choose a letter; the two numbers without one are thrown away, so all letters are alike.
+        // Six bits select a letter. The two values without a letter are skipped, so all letters have the
+        // same probability.
         let letters = bytes.iter().filter_map(|byte| LETTERS.get(usize::from(byte & 63)));
         key.extend(letters.take(LENGTH - key.len()).map(|letter| char::from(*letter)));
     }
@@ -153,7 +154,7 @@ mod tests {
     use crate::resources::scratch::TestFolder;
 
     #[test]
-    fn makes_keys_once_and_reads_them_again() {
+    fn creates_keys_once_and_reads_them_again() {
         let folder = TestFolder::new();
         let first = ApiKeys::open(folder.path()).unwrap();
         let second = ApiKeys::open(folder.path()).unwrap();
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_the_roles_apart() {
+    fn distinguishes_the_roles() {
         let folder = TestFolder::new();
         let keys = ApiKeys::open(folder.path()).unwrap();
         assert_eq!(keys.role(&keys.admin_keys()[1]), Some(KeyRole::Admin));
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong_with_a_file_and_how_to_mend_it() {
+    fn errors_explain_an_invalid_file_and_its_fix() {
         let folder = TestFolder::new();
         fs::write(folder.path().join("keys.json"), r#"{"adminKeys":[],"queryKeys":[]}"#).unwrap();
         let error = ApiKeys::open(folder.path()).unwrap_err().to_string();

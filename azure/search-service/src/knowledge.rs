@@ -1,7 +1,7 @@
-//! Knowledge bases (agents, until late 2025): questions in, passages of documents out.
+//! Knowledge bases (called agents until late 2025): retrieval of documents for a question.
 //!
-//! There is no language model here: a question is searched as it is, by keywords in every source, and the answer is
-//! extractive: the documents that were found.
+//! There is no language model. A question is searched by keywords in every source, and the response is
+//! extractive: it contains the matching documents.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,12 +18,12 @@ use crate::search::request::SearchRequest;
 use crate::search::run;
 use crate::search::scope::SynonymMaps;
 
-/// Documents of one source in an answer.
+/// The maximum number of documents per source in a response.
 const PER_SOURCE: usize = 10;
-/// Questions in one request.
+/// The maximum number of questions in one request.
 const MOST_QUESTIONS: usize = 20;
 
-/// Answers a retrieve request. `bases`: in the words of knowledge bases, not of agents.
+/// Handles a retrieve request. `bases` selects the format of knowledge bases instead of agents.
 pub(crate) fn retrieve(
     base: &Value,
     request: &Value,
@@ -60,7 +60,7 @@ pub(crate) fn retrieve(
 struct RetrievalSource<'a> {
     name: &'a str,
     definition: &'a Value,
-    /// Of the request, for this source.
+    /// The parameters of the request for this source.
     parameters: Option<&'a Value>,
 }
 
@@ -85,7 +85,7 @@ impl KnowledgeRetrieval {
         else {
             let kind = source.definition.get("kind").and_then(Value::as_str).unwrap_or_default();
             return Err(ApiError::not_supported(format!(
-                "The knowledge source '{}' is of kind '{kind}'; only sources of kind searchIndex can be asked here.",
+                "The knowledge source '{}' is of kind '{kind}'; only sources of kind searchIndex are supported.",
                 source.name
             )));
         };
@@ -108,7 +108,7 @@ impl KnowledgeRetrieval {
         for document in &found.documents {
             let key = &snapshot.plan.definition.schema.key().name;
             let shown = snapshot.documents.read(document.number, |json| {
-                // What is shown of it twice, and its text.
+                // Memory for the document, its copy in the response, and its text.
                 budget.take_memory(parsed_bytes(json).saturating_mul(3));
                 let mut members = b"{".to_vec();
                 selection.write(json, &mut members);
@@ -153,7 +153,7 @@ impl KnowledgeRetrieval {
     }
 }
 
-/// What is asked: the last message of a user (agents), or every intent (bases).
+/// Returns the questions: the last message of a user (agents), or all intents (bases).
 fn questions(request: &Value) -> Result<Vec<String>, ApiError> {
     let list = |name: &str| request.get(name).and_then(Value::as_array);
     let mut questions = Vec::new();
@@ -173,7 +173,7 @@ fn questions(request: &Value) -> Result<Vec<String>, ApiError> {
     questions.retain(|question| !question.trim().is_empty());
     if questions.is_empty() || questions.len() > MOST_QUESTIONS {
         return Err(ApiError::invalid(format!(
-            "The request must have 1 to {MOST_QUESTIONS} questions: as 'intents' with a 'search' each, or as 'messages' whose last one of a user has text."
+            "The request must have 1 to {MOST_QUESTIONS} questions: either 'intents' with a 'search' each, or 'messages' in which the last user message has text."
         )));
     }
     Ok(questions)
@@ -184,12 +184,12 @@ fn parameters(request: &Value) -> Result<Vec<&Value>, ApiError> {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::Array(list)) => Ok(list.iter().collect()),
         Some(_) => {
-            Err(ApiError::parameter("knowledgeSourceParams", "'knowledgeSourceParams' must be a list."))
+            Err(ApiError::parameter("knowledgeSourceParams", "'knowledgeSourceParams' must be an array."))
         }
     }
 }
 
-/// A question has no operators: its signs are part of the sentence.
+/// Replaces punctuation by spaces. In a question it is not an operator.
 fn plain(question: &str) -> String {
     question
         .chars()
@@ -197,7 +197,7 @@ fn plain(question: &str) -> String {
         .collect()
 }
 
-/// The fields to show: those that the source names, or all.
+/// Returns the fields to show: those of the source, or all fields.
 fn selection(parameters: &Value, snapshot: &IndexSnapshot) -> Result<FieldSelection, ApiError> {
     let schema = &snapshot.plan.definition.schema;
     let select = match parameters.get("sourceDataSelect").or_else(|| parameters.get("sourceDataFields")) {
@@ -215,7 +215,7 @@ fn selection(parameters: &Value, snapshot: &IndexSnapshot) -> Result<FieldSelect
     }
 }
 
-/// The texts of a document, one after the other.
+/// Returns the texts of a document, joined by newlines.
 fn text_of(data: &Value) -> String {
     let texts = data.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
     texts.collect::<Vec<_>>().join("\n")

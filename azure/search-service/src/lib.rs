@@ -1,7 +1,7 @@
 //! An embedded search service that speaks the REST API of Azure AI Search.
 //!
-//! [`SearchService::open`] opens a folder of indexes, definitions and keys; [`SearchService::serve`] serves it over HTTP.
-//! `service.rs` is where to start reading, `docs/search-service.md` says what the service can do.
+//! [`SearchService::open`] opens a folder of indexes, definitions and keys. [`SearchService::serve`]
+//! serves it over HTTP. Start reading at `service.rs`. `docs/search-service.md` describes the features.
 //!
 //! ```no_run
 //! use bindpost_azure_search_service::{SearchService, ServiceOptions, bind};
@@ -10,7 +10,7 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let service = SearchService::open(ServiceOptions::new("search-data"))?;
 //! let key = service.keys().and_then(|keys| keys.admin_keys().first()).cloned();
-//! // Scheduled indexers and large sets of vectors want it; it ends when it is dropped.
+//! // Scheduled indexers and large sets of vectors need this thread. It ends when it is dropped.
 //! let _upkeep = service.start_upkeep()?;
 //! let listener = bind("127.0.0.1:0").await?;
 //! let url = format!("http://{}", listener.local_addr()?);
@@ -21,7 +21,7 @@
 //!     };
 //!     service.serve(listener, until).await
 //! });
-//! // Clients find it at `url`, and send `key` in the header `api-key`.
+//! // Clients send requests to `url`, with `key` in the `api-key` header.
 //! # let _ = (url, key);
 //! let _ = stop.send(());
 //! serving.await??;
@@ -30,7 +30,7 @@
 //! ```
 #![allow(
     missing_docs,
-    reason = "the program `bindpost` is its user; what a name does not say, a comment does"
+    reason = "only the program `bindpost` uses this crate; items have comments where names do not suffice"
 )]
 
 pub mod analysis;

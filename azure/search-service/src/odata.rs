@@ -21,7 +21,7 @@ use crate::definition::IndexSchema;
 use crate::error::ApiError;
 use ast::OdataFilter;
 
-/// Reads `$filter`. A blank text is no condition.
+/// Parses `$filter`. A blank text is the condition that is always true.
 pub fn parse_filter(text: &str, schema: &IndexSchema) -> Result<OdataFilter, ApiError> {
     if text.trim().is_empty() {
         return Ok(OdataFilter::Constant(true));

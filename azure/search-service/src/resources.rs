@@ -1,8 +1,8 @@
-//! Definitions: indexes, data sources, indexers, skillsets, synonym maps, aliases, knowledge sources and
-//! knowledge bases. Created, replaced and deleted under their ETags, and kept in redb.
+//! Definitions of indexes, data sources, indexers, skillsets, synonym maps, aliases, knowledge sources
+//! and knowledge bases. They are created, replaced and deleted with ETags, and stored in redb.
 //!
-//! What a definition means is for others: an index is made by the [`IndexHook`], the shape of every other kind
-//! is checked in `checks`.
+//! Their meaning is implemented elsewhere. The [`IndexHook`] creates indexes. `checks`
+//! validates all other kinds.
 
 mod checks;
 mod conditions;
@@ -32,19 +32,20 @@ pub use self::store::ResourceStoreError;
 use self::etag::EtagClock;
 use self::store::ResourceStore;
 
-/// One definition as it is kept. It never changes; a new state is a new one.
+/// One stored definition. It is immutable. Every change creates a new one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResourceDefinition {
     pub kind: ResourceKind,
     pub name: String,
-    /// With its quotes: `"0x8DE…"`.
+    /// The ETag with its quotes: `"0x8DE…"`.
     pub etag: String,
-    /// Without `@odata.etag` and `@odata.context`, and with its secrets. Answer [`ResourceDefinition::shown`] instead.
+    /// The definition without `@odata.etag` and `@odata.context`, including secrets. Responses must use
+    /// [`ResourceDefinition::public_json`] instead.
     pub value: Value,
 }
 
 impl ResourceDefinition {
-    /// What a client may see: the ETag and members without a value added, secrets taken out.
+    /// Returns the definition for clients: with the ETag and all default members, and without secrets.
     pub fn public_json(&self) -> Value {
         let mut shown = secrets::hide(self.kind, &self.value);
         members::complete(self.kind, &mut shown);
@@ -55,11 +56,11 @@ impl ResourceDefinition {
     }
 }
 
-/// What makes, changes and removes the index behind a definition. Calls come one at a time.
+/// Creates, changes and deletes the index of a definition. Calls are never concurrent.
 ///
-/// `create` and `check` return the definition to keep. A new index is made before its definition is kept, and taken
-/// back with `delete` when that fails. An index is changed with `update` after its definition is kept, so that no
-/// document is ever ahead of it; when that fails, the old definition is put back.
+/// `create` and `check` return the definition to store. A new index is created before its definition is
+/// stored, and deleted again if storing fails. An index is updated after its definition is stored, so that
+/// its documents are never newer than the definition. If the update fails, the old definition is restored.
 pub trait IndexHook: Send + Sync {
     fn create(&self, name: &str, definition: &Value) -> Result<Value, ApiError>;
     fn check(&self, name: &str, old: &Value, new: &Value, allow_downtime: bool) -> Result<Value, ApiError>;
@@ -67,7 +68,7 @@ pub trait IndexHook: Send + Sync {
     fn delete(&self, name: &str) -> Result<(), ApiError>;
 }
 
-/// What has happened to a definition.
+/// A change of a definition.
 #[derive(Debug, Clone)]
 pub enum ResourceChange {
     Created(Arc<ResourceDefinition>),
@@ -75,11 +76,11 @@ pub enum ResourceChange {
     Deleted(Arc<ResourceDefinition>),
 }
 
-/// All definitions of one service. Reading takes them from memory; writing goes to the disk first.
+/// All definitions of one service. Reads use memory. Writes go to the disk first.
 pub struct ResourceRegistry {
     store: ResourceStore,
     all: RwLock<All>,
-    /// Whoever writes holds it from the first check to the commit, so that checks stay true.
+    /// Held by a writer from its first check to the commit, so that the checks stay valid.
     writing: Mutex<EtagClock>,
     index_hook: OnceLock<Arc<dyn IndexHook>>,
     watchers: RwLock<Vec<Watcher>>,
@@ -89,7 +90,7 @@ type All = BTreeMap<ResourceKind, BTreeMap<String, Arc<ResourceDefinition>>>;
 type Watcher = Box<dyn Fn(&ResourceChange) + Send + Sync>;
 
 impl ResourceRegistry {
-    /// Opens `service.redb` in this folder, which is made if it is not there.
+    /// Opens `service.redb` in this folder. Creates the folder if it does not exist.
     pub fn open(folder: &Path) -> Result<Self, ResourceStoreError> {
         let (store, definitions) = ResourceStore::open(folder)?;
         let mut all = All::new();
@@ -108,7 +109,8 @@ impl ResourceRegistry {
         })
     }
 
-    /// Who makes indexes. Only the first call counts; without any, definitions of indexes are kept as given.
+    /// Sets the hook that creates indexes. Only the first call has an effect. Without a hook, index
+    /// definitions are stored as given.
     pub fn set_index_hook(&self, hook: Arc<dyn IndexHook>) {
         let _ = self.index_hook.set(hook);
     }
@@ -126,7 +128,7 @@ impl ResourceRegistry {
         self.lock_for_reading().get(&kind).is_some_and(|of_kind| of_kind.contains_key(name))
     }
 
-    /// In the order of their names.
+    /// Returns all definitions of a kind, sorted by name.
     pub fn list(&self, kind: ResourceKind) -> Vec<Arc<ResourceDefinition>> {
         self.lock_for_reading()
             .get(&kind)
@@ -138,12 +140,12 @@ impl ResourceRegistry {
         self.lock_for_reading().get(&kind).map_or(0, BTreeMap::len)
     }
 
-    /// Like [`ResourceRegistry::get`], but a 404 that says what to do.
+    /// Like [`ResourceRegistry::get`], but returns a 404 error with a hint if the definition does not exist.
     pub fn find(&self, kind: ResourceKind, name: &str) -> Result<Arc<ResourceDefinition>, ApiError> {
         self.get(kind, name).ok_or_else(|| self.not_found(kind, name))
     }
 
-    /// The index of this name, or the one that an alias of this name stands for.
+    /// Returns the index with this name, or the index of the alias with this name.
     pub fn find_index(&self, name: &str) -> Result<Arc<ResourceDefinition>, ApiError> {
         if let Some(index) = self.get(ResourceKind::Index, name) {
             return Ok(index);
@@ -154,7 +156,7 @@ impl ResourceRegistry {
         self.find(ResourceKind::Index, target)
     }
 
-    /// POST: fails with 409 if there is one of this name.
+    /// POST: creates a definition. Fails with 409 if the name already exists.
     pub fn create(&self, kind: ResourceKind, mut body: Value) -> Result<Arc<ResourceDefinition>, ApiError> {
         let name = names::in_body(kind, &body)?.ok_or_else(|| {
             ApiError::invalid(format!("The definition of the {kind} has no 'name'. Give it one."))
@@ -171,7 +173,7 @@ impl ResourceRegistry {
         self.save(clock, kind, &name, None, body, false)
     }
 
-    /// PUT: creates or replaces. Also says whether it is new.
+    /// PUT: creates or replaces a definition. Also returns whether it is new.
     pub fn put(
         &self,
         kind: ResourceKind,
@@ -181,7 +183,7 @@ impl ResourceRegistry {
         allow_index_downtime: bool,
     ) -> Result<(Arc<ResourceDefinition>, bool), ApiError> {
         let clock = self.lock_for_writing();
-        // An alias may stand for its index here, as it does when documents are asked for.
+        // An alias may be used instead of its index, as in document requests.
         let target = match kind {
             ResourceKind::Index => {
                 self.find_index(name).map_or_else(|_| name.to_owned(), |found| found.name.clone())
@@ -193,8 +195,8 @@ impl ResourceRegistry {
             && given != name
         {
             return Err(ApiError::invalid(format!(
-                "The {kind} in the body is named '{given}', but the address names '{name}'. Make both the same; \
-                 a {kind} cannot be renamed."
+                "The {kind} in the body is named '{given}', but the URL names '{name}'. Use the same name in both. \
+                 A {kind} cannot be renamed."
             )));
         }
         names::check(kind, &target)?;
@@ -221,14 +223,15 @@ impl ResourceRegistry {
         checks::check_deletable(kind, name, self)?;
         self.store.remove(kind, name)?;
         self.update_cache(|all| all.entry(kind).or_default().remove(name));
-        // The definition goes first: files without a definition are only lost space, the reverse is damage.
+        // The definition is deleted first. Files without a definition only waste space, but a
+        // definition without files is damage.
         let hook = self.index_hook.get().filter(|_| kind == ResourceKind::Index);
         let removed = hook.map_or(Ok(()), |hook| hook.delete(name));
         self.notify_watchers(&ResourceChange::Deleted(old));
         removed
     }
 
-    /// Checks a definition, has its index made, and keeps it.
+    /// Checks a definition, creates or updates its index, and stores it.
     fn save(
         &self,
         mut clock: MutexGuard<'_, EtagClock>,
@@ -260,7 +263,10 @@ impl ResourceRegistry {
             && let Err(error) = hook.update(name, &old.value, &new.value)
         {
             if let Err(error) = self.store.insert(old) {
-                tracing::error!(index = name, %error, "the next start uses the definition that was refused");
+                tracing::error!(
+                    index = name, %error,
+                    "could not restore the old definition, so the rejected one is used after a restart"
+                );
             }
             return Err(error);
         }
@@ -277,7 +283,10 @@ impl ResourceRegistry {
         let mut message = format!("There is no {kind} named '{name}' in this service.");
         let others = self.list(kind);
         if let Some(alike) = others.iter().find(|other| other.name.eq_ignore_ascii_case(name)) {
-            message.push_str(&format!(" There is {article} {kind} '{}': case counts in names.", alike.name));
+            message.push_str(&format!(
+                " There is {article} {kind} '{}', but names are case-sensitive.",
+                alike.name
+            ));
         }
         ApiError::not_found(message)
     }
@@ -288,7 +297,7 @@ impl ResourceRegistry {
         }
     }
 
-    /// A panic of a writer leaves nothing half done in memory, so its lock may be taken over.
+    /// A panic of a writer leaves no partial change in memory, so a poisoned lock can be used.
     fn lock_for_writing(&self) -> MutexGuard<'_, EtagClock> {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Searching an index: requests in, answers out.
+//! Searches an index: parses requests, runs them and writes responses.
 
 pub mod answer;
 pub mod parameters;

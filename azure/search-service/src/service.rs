@@ -1,4 +1,4 @@
-//! The whole service: indexes, definitions, indexers and knowledge bases behind one HTTP endpoint.
+//! The whole service: indexes, definitions, indexers and knowledge bases with one HTTP endpoint.
 
 mod backend;
 mod indexes;
@@ -26,27 +26,27 @@ use crate::keys::{ApiKeys, KeysError};
 use crate::resources::{ResourceRegistry, ResourceStoreError};
 use crate::search::scope::SynonymMaps;
 
-/// How a service is set up.
+/// The configuration of a service.
 #[derive(Debug, Clone)]
 pub struct ServiceOptions {
-    /// Where everything is kept. Made if it is not there; one service at a time.
+    /// The data folder. It is created if it does not exist. Only one service may use it at a time.
     pub data: PathBuf,
-    /// Folders that data sources may name besides `DATA/blobs`.
+    /// Folders that data sources may use in addition to `DATA/blobs`.
     pub folders: Vec<PathBuf>,
-    /// Whether requests need a key. Without one, whoever reaches the address may do everything.
+    /// Whether requests need an API key. Without keys, unauthenticated clients may use all operations.
     pub keys: bool,
-    /// What requests may take.
+    /// The limits of requests.
     pub limits: RequestLimits,
 }
 
 impl ServiceOptions {
-    /// A service that keeps everything in this folder, reads `DATA/blobs` only, and asks for keys.
+    /// Creates options with this data folder. The service reads only `DATA/blobs` and requires API keys.
     pub fn new(data: impl Into<PathBuf>) -> Self {
         Self { data: data.into(), folders: Vec::new(), keys: true, limits: RequestLimits::default() }
     }
 }
 
-/// Why a service cannot start.
+/// An error that prevents the start of a service.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     #[error(
@@ -60,7 +60,7 @@ pub enum ServiceError {
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     #[error(
-        "{}: {reason}\n  fix: put a copy of the file back, or give it another name: indexers then read everything again",
+        "{}: {reason}\n  fix: restore the file from a backup, or rename it to let indexers index all blobs again",
         file.display()
     )]
     Indexers { file: PathBuf, reason: String },
@@ -76,20 +76,20 @@ pub struct SearchService {
     data: PathBuf,
 }
 
-/// The upkeep of a service, on a thread of its own. It ends when this is dropped, and running indexers end with it; what
-/// they have indexed stays.
-#[must_use = "upkeep ends when this is dropped"]
+/// The background maintenance of a service, on its own thread. Dropping this value stops the maintenance
+/// and the running indexers. Documents that they have indexed stay.
+#[must_use = "maintenance stops when this value is dropped"]
 pub struct Upkeep {
     engine: Arc<SearchBackend>,
     stopped: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// How often pending documents are committed and vectors put in order.
+/// The interval of maintenance, which commits pending documents and organizes vectors.
 const UPKEEP: Duration = Duration::from_secs(1);
 
 impl SearchService {
-    /// Opens a service, with everything that its folder holds.
+    /// Opens a service with the content of its data folder.
     pub fn open(options: ServiceOptions) -> Result<Self, ServiceError> {
         let data = options.data;
         let folder = |source| ServiceError::Folder { folder: data.clone(), source };
@@ -109,18 +109,18 @@ impl SearchService {
         Ok(Self { service, keys, engine, data })
     }
 
-    /// The keys that clients send, when they need one.
+    /// Returns the API keys, if the service requires them.
     pub fn keys(&self) -> Option<&ApiKeys> {
         self.keys.as_deref()
     }
 
-    /// Serves plain HTTP until `stop` is done.
+    /// Serves plain HTTP until `stop` completes.
     pub async fn serve(&self, listener: TcpListener, stop: impl Future<Output = ()>) -> io::Result<()> {
         serve(listener, None, Arc::clone(&self.service), connection_limits(), stop).await
     }
 
-    /// Serves TLS with a certificate of our own making until `stop` is done. `certificates`: from
-    /// [`SearchService::certificates`].
+    /// Serves TLS with a locally created certificate until `stop` completes.
+    /// [`SearchService::certificates`] returns the `certificates`.
     pub async fn serve_tls(
         &self,
         listener: TcpListener,
@@ -131,15 +131,16 @@ impl SearchService {
             .await
     }
 
-    /// A certificate for this machine's names, and the file of the authority that clients have to trust.
+    /// Returns a certificate for the names of this machine, and the authority file that clients must trust.
     pub fn certificates(&self, names: &[String]) -> Result<certificate::TlsCertificates, ServiceError> {
         Ok(certificate::open(&self.data, names)?)
     }
 
-    /// Commits, tidies up and runs scheduled indexers, until what this returns is dropped. Without it documents are
-    /// found all the same: whoever looks commits what is pending.
+    /// Starts a thread that commits documents, maintains indexes and runs scheduled indexers, until the
+    /// returned value is dropped. Without it documents are still found, because a search commits
+    /// pending documents.
     ///
-    /// Must be called within a tokio runtime, whose threads for blocking work the indexers use.
+    /// It must be called within a tokio runtime. Indexers use its threads for blocking work.
     pub fn start_upkeep(&self) -> io::Result<Upkeep> {
         let runtime = Handle::try_current().map_err(io::Error::other)?;
         let (engine, stopped) = (Arc::clone(&self.engine), Arc::new(AtomicBool::new(false)));
@@ -152,14 +153,14 @@ impl SearchService {
                 if stop() {
                     return;
                 }
-                // A panic concerns what it was about, and was told when it happened.
+                // The panic hook has already reported the panic, and the next round retries.
                 let _ = catch_unwind(AssertUnwindSafe(|| engine.maintain(&stop)));
             }
         })?);
         Ok(upkeep)
     }
 
-    /// The folder that everything is in.
+    /// Returns the data folder.
     pub fn data_folder(&self) -> &Path {
         &self.data
     }
@@ -170,10 +171,10 @@ impl Drop for Upkeep {
         self.stopped.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A panic of the thread was told when it happened.
+            // The panic hook has already reported a panic of the thread.
             let _ = thread.join();
         }
-        // Only now, since until its end the thread may have started one.
+        // The indexers are stopped last, because the thread may have started one.
         self.engine.stop();
     }
 }

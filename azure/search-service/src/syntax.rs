@@ -1,4 +1,4 @@
-//! The two syntaxes of search texts, simple and full Lucene, and the rules of synonym maps.
+//! The two query syntaxes, simple and full Lucene, and the rules of synonym maps.
 
 pub mod full;
 pub mod simple;
@@ -12,15 +12,16 @@ use tree::QueryNode;
 
 use crate::ApiError;
 
-/// The longest search text, in characters.
+/// The maximum length of a search text in characters.
 pub const MAX_TEXT: usize = 100_000;
-/// The most words, those within phrases too, and patterns in one search text; Lucene's own default.
+/// The maximum number of words and patterns in one search text, including the words in phrases. It is
+/// Lucene's default.
 pub const MAX_CLAUSES: usize = 1024;
-/// How deep parentheses, or changes of the operator, may nest.
+/// The maximum nesting depth of parentheses or operator changes.
 pub const MAX_DEPTH: usize = 100;
 
 fn check_length(text: &str) -> Result<(), ApiError> {
-    // Bytes first: most texts are short, and then there is nothing to count.
+    // Check the bytes first. Most texts are short, and their characters need no counting.
     if text.len() > MAX_TEXT && text.chars().count() > MAX_TEXT {
         return Err(invalid_search_text(format!(
             "The search text is longer than {MAX_TEXT} characters. Shorten it."
@@ -29,7 +30,7 @@ fn check_length(text: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Counts one more clause. A word within a phrase costs as much as one that stands alone.
+/// Counts one more clause. Each word in a phrase counts like a separate word.
 fn count_clause(clauses: &mut usize, node: &QueryNode) -> Result<(), ApiError> {
     *clauses += match node {
         QueryNode::Phrase { text, .. } => text.split_whitespace().count().max(1),
@@ -37,7 +38,7 @@ fn count_clause(clauses: &mut usize, node: &QueryNode) -> Result<(), ApiError> {
     };
     if *clauses > MAX_CLAUSES {
         return Err(invalid_search_text(format!(
-            "The search text has more than {MAX_CLAUSES} words and patterns, with the words within phrases. Search for \
+            "The search text has more than {MAX_CLAUSES} words and patterns, including the words in phrases. Search for \
              fewer at a time."
         )));
     }

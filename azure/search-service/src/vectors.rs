@@ -1,7 +1,7 @@
-//! Vectors: their definitions and queries, their distances, and how the nearest are found.
+//! Vector search: definitions, queries, distances and the search for the nearest vectors.
 //!
-//! [`VectorSet`] holds all vectors of one field and changes by batches; a [`VectorView`] of it is what a search
-//! sees. Small sets are scanned; for large ones [`VectorSet::maintain`] builds graphs in the background.
+//! [`VectorSet`] holds all vectors of one field and is changed by batches. A search uses a [`VectorView`] of
+//! it. Small sets are scanned. For large sets, [`VectorSet::maintain`] builds graphs in the background.
 
 mod bytes;
 mod definition;

@@ -1,41 +1,33 @@
-//! Azure AI Search as an MCP server: tools, resources and prompts over a service in the cloud or the embedded one.
+//! Azure AI Search as an MCP server: tools, resources and prompts for a service in Azure or for the
+//! embedded service.
 //!
-//! [`SearchServer::builder`] puts the server together; `server.rs` is where to start reading. [`EmbeddedService`] is the service
-//! for those who have none, [`sample`] gives it something to show.
+//! [`SearchServer::builder`] builds the server. Start reading in `server.rs`. [`EmbeddedService`] is a
+//! service in this process, and [`sample`] fills it with sample data.
+//!
+//! Files, in reading order: `server.rs` (the server, built from all entries), `shared.rs` (the state that tools share),
+//! `tools/` (one file for each group of tools; `everyday.rs` has definitions and documents, `builder.rs` builds entries),
+//! `resources.rs`, `prompts.rs`, and `service/` (the client of the search service, credentials, the embedded service,
+//! the sample, and our description of the API).
 
-#![allow(missing_docs, reason = "a part of the program; what users start from is documented")]
+#![allow(missing_docs, reason = "part of the program; the public entry points are documented")]
 
-pub mod api;
-mod client;
-mod diagnose;
-mod embedded;
-mod evaluate;
-mod explain;
-mod failure;
-mod filter;
-mod front;
-mod identity;
-mod index_change;
-mod indexer_runs;
-mod profile;
 mod prompts;
-mod reading;
-mod remote;
 mod resources;
-pub mod sample;
 mod server;
+mod service;
 mod shared;
-mod tool;
+mod tools;
 
-pub use api::API_VERSION;
-pub use client::{SearchClient, ServiceRequest, ServiceResponse, odata_key};
-pub use embedded::{EmbeddedError, EmbeddedOptions, EmbeddedService, api_key_credential};
-pub use failure::{Kind, ServiceFailure};
-pub use identity::{CredentialError, EntraCredential};
-pub use remote::{RemoteError, is_local, remote_client};
 pub use resources::{IndexerWatch, watch_indexers};
 pub use server::{
     ANSWER_BYTES, LIST_BYTES, SearchServer, SearchServerBuilder, SearchServerError, ServerOverview,
     own_entries,
 };
+pub use service::api::{self, API_VERSION};
+pub use service::client::{SearchClient, ServiceRequest, ServiceResponse, odata_key};
+pub use service::embedded::{EmbeddedError, EmbeddedOptions, EmbeddedService, api_key_credential};
+pub use service::failure::{Kind, ServiceFailure};
+pub use service::identity::{CredentialError, EntraCredential};
+pub use service::remote::{RemoteError, is_local, remote_client};
+pub use service::sample;
 pub use shared::SearchServerState;

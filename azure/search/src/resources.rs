@@ -1,4 +1,4 @@
-//! Resources: the definitions of the service, its statistics, the state of its indexers, and the schemas of its interface.
+//! Resources: definitions, statistics, the status of indexers, and the schemas of the API.
 
 mod watching;
 
@@ -11,10 +11,10 @@ use bindpost_mcp_server::{
 };
 use serde_json::{Value, json};
 
-use crate::client::odata_key;
-use crate::failure::{Kind, ServiceFailure};
-use crate::front::{DefinitionKind, KINDS, hide_secrets, name_of, read_definition, read_list};
+use crate::service::client::odata_key;
+use crate::service::failure::{Kind, ServiceFailure};
 use crate::shared::SearchServerState;
+use crate::tools::everyday::{DefinitionKind, KINDS, hide_secrets, name_of, read_definition, read_list};
 
 pub use watching::{IndexerWatch, watch_indexers};
 
@@ -22,12 +22,12 @@ const JSON: &str = "application/json";
 /// The scheme of the resources, and of the schemas.
 const SCHEME: &str = "search";
 const SCHEMAS: &str = "search-schema://{definition}";
-/// Kinds whose definitions are resources, by their paths.
+/// Kinds whose definitions are resources, by path.
 const SHOWN: &[&str] = &["indexes", "agents", "knowledgesources"];
-/// As many of a kind as `resources/list` shows.
-const MOST_LISTED: usize = 1_000;
+/// Maximum number of definitions of a kind in `resources/list`.
+const MAX_LISTED: usize = 1_000;
 
-/// The resources of this module, and the templates.
+/// Returns the resources and templates of this module.
 pub(crate) fn entries(shared: &Arc<SearchServerState>) -> Vec<Entry> {
     let mut entries = Vec::new();
     for kind in shown_kinds() {
@@ -48,7 +48,7 @@ fn shown_kinds() -> impl Iterator<Item = &'static DefinitionKind> {
     KINDS.iter().filter(|kind| SHOWN.iter().any(|path| kind.has_path(path)))
 }
 
-/// `search://indexes`: all definitions of a kind in short, and where each is whole.
+/// `search://indexes`: all definitions of a kind in brief form, with the URI of each.
 fn collection(kind: &'static DefinitionKind, shared: &Arc<SearchServerState>) -> Entry {
     let shared = shared.clone();
     let read = move || {
@@ -67,17 +67,17 @@ fn collection(kind: &'static DefinitionKind, shared: &Arc<SearchServerState>) ->
                 json!({"name": name, "description": item.get("description"), "uri": uri_of(kind, name)})
             };
             let items: Vec<Value> = items.iter().map(told).collect();
-            Ok(json!({"items": items, "note": "names only, because all is too long: read each by its uri"})
+            Ok(json!({"items": items, "note": "names only, because the result would be too long; read each by its uri"})
                 .to_string())
         }
     };
     ResourceEntry::new(kind.resource(), kind.words, read)
-        .description(format!("All {}, in short.", kind.words))
+        .description(format!("All {}, in brief.", kind.words))
         .mime_type(JSON)
         .into()
 }
 
-/// `search://indexes/{name}`
+/// `search://indexes/{name}`: one definition.
 fn definition(kind: &'static DefinitionKind, shared: &Arc<SearchServerState>) -> Entry {
     let (reader, completer) = (shared.clone(), shared.clone());
     let name = kind.word.split_once(' ').map_or(kind.word, |(_, word)| word);
@@ -95,7 +95,7 @@ fn definition(kind: &'static DefinitionKind, shared: &Arc<SearchServerState>) ->
     .into()
 }
 
-/// `search://indexers/{name}/status`, which can be subscribed to.
+/// `search://indexers/{name}/status`, which supports subscriptions.
 fn status(shared: &Arc<SearchServerState>) -> Entry {
     let (reader, completer) = (shared.clone(), shared.clone());
     let entry =
@@ -108,7 +108,7 @@ fn status(shared: &Arc<SearchServerState>) -> Entry {
             }
         })
         .description(
-            "The state of an indexer and its runs. Subscribe to hear when a run starts, goes on or ends.",
+            "The state of an indexer and its runs. Subscribe to be notified when a run starts, makes progress or ends.",
         )
         .mime_type(JSON);
     match indexers() {
@@ -121,7 +121,7 @@ fn indexers() -> Option<&'static DefinitionKind> {
     KINDS.iter().find(|kind| kind.has_path("indexers"))
 }
 
-/// `search://servicestats` and its like.
+/// `search://servicestats` and `search://indexstats`.
 fn statistics(path: &'static str, name: &str, description: &str, shared: &Arc<SearchServerState>) -> Entry {
     let shared = shared.clone();
     ResourceEntry::new(format!("{SCHEME}://{path}"), name, move || {
@@ -136,7 +136,7 @@ fn statistics(path: &'static str, name: &str, description: &str, shared: &Arc<Se
     .into()
 }
 
-/// What `resources/list` shows besides what is always there.
+/// Adds the definitions to `resources/list`.
 fn listing(shared: &Arc<SearchServerState>) -> Entry {
     let shared = shared.clone();
     ResourceListEntry::with_signature(SCHEME, Signature::new(), move |_| {
@@ -149,10 +149,10 @@ fn listing(shared: &Arc<SearchServerState>) -> Entry {
 async fn list_resources(shared: &SearchServerState) -> Vec<Resource> {
     let mut resources = Vec::new();
     for kind in shown_kinds().chain(indexers()) {
-        // A key that cannot list one kind, or a service that does not have it, hides no other.
+        // A kind that the key cannot list, or that the service does not have, is skipped.
         let items = match read_list(kind, shared, Some("name,description"), None).await {
             Ok(items) => items,
-            // Older versions have no `description` of an index to select.
+            // Older API versions have no `description` of an index.
             Err(failure) if failure.status == Some(400) => {
                 read_list(kind, shared, Some("name"), None).await.unwrap_or_default()
             }
@@ -161,7 +161,7 @@ async fn list_resources(shared: &SearchServerState) -> Vec<Resource> {
                 continue;
             }
         };
-        resources.extend(items.iter().take(MOST_LISTED).map(|item| resource(kind, item)));
+        resources.extend(items.iter().take(MAX_LISTED).map(|item| resource(kind, item)));
     }
     resources
 }
@@ -184,12 +184,13 @@ fn resource(kind: &DefinitionKind, item: &Value) -> Resource {
     }
 }
 
-/// Where a definition is. Names are letters, digits, `-` and `_`; anything else is encoded.
+/// Returns the URI of a definition. Names consist of letters, digits, `-` and `_`.
+/// Other characters are encoded.
 fn uri_of(kind: &DefinitionKind, name: &str) -> String {
-    format!("{}/{}", kind.resource(), crate::client::percent_encoded(name))
+    format!("{}/{}", kind.resource(), crate::service::client::percent_encoded(name))
 }
 
-/// The names of indexes that begin as typed, for templates of other files.
+/// Returns the names of indexes with this prefix, for the templates of other modules.
 pub(crate) async fn index_names(
     shared: Arc<SearchServerState>,
     typed: String,
@@ -200,7 +201,7 @@ pub(crate) async fn index_names(
     }
 }
 
-/// The names of indexers that begin as typed.
+/// Returns the names of indexers with this prefix.
 pub(crate) async fn indexer_names(
     shared: Arc<SearchServerState>,
     typed: String,
@@ -211,7 +212,7 @@ pub(crate) async fn indexer_names(
     }
 }
 
-/// The names of a kind that begin as typed, whatever the case.
+/// Returns the names of a kind with this prefix, without regard to case.
 async fn names(
     kind: &'static DefinitionKind,
     shared: Arc<SearchServerState>,
@@ -223,10 +224,10 @@ async fn names(
     Ok(names.map(str::to_owned).collect())
 }
 
-/// What was read; what is not there is told as MCP tells it.
+/// Returns the content of a resource. A missing definition becomes the MCP error for unknown resources.
 fn resource_body(
     context: &Context,
-    answer: Result<crate::client::ServiceResponse, ServiceFailure>,
+    answer: Result<crate::service::client::ServiceResponse, ServiceFailure>,
 ) -> Result<Value, ToolError> {
     match answer {
         Ok(mut answer) => {
@@ -240,7 +241,7 @@ fn resource_body(
     }
 }
 
-/// `search-schema://{definition}`: the whole of what tools show in short.
+/// `search-schema://{definition}`: the complete schemas that tools show in brief.
 fn schemas(shared: &Arc<SearchServerState>) -> Entry {
     let (reader, completer) = (shared.document.clone(), shared.document.clone());
     TemplateEntry::new(SCHEMAS, "schema", move |context: Context| {
@@ -255,9 +256,7 @@ fn schemas(shared: &Arc<SearchServerState>) -> Entry {
             }
         }
     })
-    .description(
-        "JSON Schema of a definition of the service's interface, such as SearchIndex or SearchIndexer.",
-    )
+    .description("JSON Schema of a definition of the service's API, such as SearchIndex or SearchIndexer.")
     .mime_type("application/schema+json")
     .complete("definition", move |typed| {
         let typed = typed.to_lowercase();

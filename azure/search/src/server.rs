@@ -1,4 +1,4 @@
-//! The MCP server over a search service: everything that the other files offer, put together.
+//! The MCP server of a search service, built from the entries of the other modules.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,31 +8,31 @@ use bindpost_mcp_server::testing::TestClient as MemoryClient;
 use bindpost_mcp_server::{BuildError, Entry, Server, TaskLimits, ToolHints};
 use serde_json::{Map, Value, json};
 
-use crate::client::SearchClient;
 use crate::resources::IndexerWatch;
+use crate::service::api;
+use crate::service::client::SearchClient;
 use crate::shared::SearchServerState;
-use crate::tool::{DESTROYS, READS};
-use crate::{
-    api, diagnose, evaluate, explain, filter, front, index_change, indexer_runs, profile, prompts, resources,
-};
+use crate::tools::builder::{DESTROYS, READS};
+use crate::tools::{diagnose, evaluate, everyday, explain, filter, index_change, indexer_runs, profile};
+use crate::{prompts, resources};
 
-/// As much as one answer holds unless told otherwise, in bytes of JSON.
+/// Default maximum size of one result, in bytes of JSON.
 pub const ANSWER_BYTES: usize = 64 * 1024;
-/// As much as `tools/list` should hold, in bytes of JSON.
+/// Maximum size of `tools/list`, in bytes of JSON.
 pub const LIST_BYTES: usize = 40 * 1024;
 
-/// What a model reads first.
+/// Instructions for the model.
 const INSTRUCTIONS: &str = "\
-Search over indexes of documents. Start with listIndexes, then profileIndex of the one that fits: it shows the fields, \
-what each can do, and examples of values. Make filters with buildFilter, which names the field that is wrong, and ask \
-with searchDocuments; explainSearch says why a document is found or missing. Longer lists have a nextCursor: hand it \
-back as cursor. Definitions have an etag: hand it back to change only what you have seen. What no tool of its own does \
-is an operation: findOperations, describeOperation, callOperation.";
+Search over indexes of documents. Start with listIndexes, then profileIndex of a suitable one: it shows the fields, \
+their attributes and example values. Build filters with buildFilter, which reports invalid fields, and search \
+with searchDocuments; explainSearch explains why a document is found or missing. Longer lists have a nextCursor: send it \
+back as cursor. Definitions have an etag: send it back to change only the version you have read. Everything else \
+is an operation of the API: findOperations, describeOperation, callOperation.";
 
 const REPLACES: ToolHints = ToolHints { destructive: false, ..DESTROYS };
 
-/// What the verb alone does not tell, whichever document is used: POSTs that only read, those that destroy, PUTs that
-/// add to what was there.
+/// Hints that the HTTP method alone does not determine, in any API description: POSTs that only read,
+/// POSTs that delete, and PUTs that do not remove data.
 const OVERRIDES: &[(&str, ToolHints)] = &[
     ("Documents_SearchPost", READS),
     ("Documents_SuggestPost", READS),
@@ -51,8 +51,9 @@ const OVERRIDES: &[(&str, ToolHints)] = &[
     ("Aliases_CreateOrUpdate", REPLACES),
 ];
 
-/// Besides DELETEs, what the tools of the other files ask about, too: what throws away work that takes long to do again,
-/// batches that delete, changes that take an index offline, definitions that are replaced whole.
+/// Operations that need confirmation besides DELETEs, as in the tools of the other modules: resets of
+/// long work, batches that delete, changes that take an index offline, and updates that replace a
+/// complete definition.
 const ASK_FIRST: &[(&str, AsksIf)] = &[
     ("Indexers_Reset", |_| true),
     ("Indexers_ResetDocs", |_| true),
@@ -62,27 +63,29 @@ const ASK_FIRST: &[(&str, AsksIf)] = &[
     ("Skillsets_CreateOrUpdate", may_replace),
     ("Documents_Index", |arguments| {
         let batch = arguments.get("body").and_then(|body| body.get("value")).and_then(Value::as_array);
-        batch.is_some_and(|documents| front::deletions(documents) > 0)
+        batch.is_some_and(|documents| everyday::deletions(documents) > 0)
     }),
     ("Indexes_CreateOrUpdate", |arguments| {
         arguments.get("allowIndexDowntime").is_some_and(|allowed| *allowed != Value::Bool(false))
     }),
 ];
 
-/// Whether a PUT may write over what is there: unless its condition says that there must be nothing.
+/// Returns whether a PUT may overwrite an existing definition: unless its condition
+/// requires that none exists.
 fn may_replace(arguments: &Map<String, Value>) -> bool {
     let mut conditions = arguments.iter().filter(|(name, _)| name.eq_ignore_ascii_case("if-none-match"));
     !conditions.any(|(_, value)| value == "*")
 }
 
-/// An MCP server over a search service; see [`SearchServer::builder`]. Subscriptions are looked after until it is dropped.
+/// An MCP server of a search service; see [`SearchServer::builder`]. Subscriptions are served until it
+/// is dropped.
 pub struct SearchServer {
     server: Server,
     _watch: IndexerWatch,
 }
 
 impl SearchServer {
-    /// Starts a server over this service.
+    /// Returns a builder of a server for this service.
     pub fn builder(client: SearchClient) -> SearchServerBuilder {
         SearchServerBuilder {
             client,
@@ -93,7 +96,7 @@ impl SearchServer {
         }
     }
 
-    /// The server, for a transport to serve.
+    /// Returns the server, for a transport to serve.
     pub fn server(&self) -> &Server {
         &self.server
     }
@@ -109,12 +112,12 @@ pub struct SearchServerBuilder {
     answer_bytes: usize,
 }
 
-/// Why there is no server.
+/// An error while the server is built.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchServerError {
     #[error(transparent)]
     Document(#[from] DocumentError),
-    #[error("the operating system gives no random bytes for cursors")]
+    #[error("cannot read random bytes for cursors from the operating system")]
     Cursors,
     #[error("{0}")]
     Operations(#[from] BridgeError),
@@ -123,31 +126,31 @@ pub enum SearchServerError {
 }
 
 impl SearchServerBuilder {
-    /// Another description of the interface than the built-in one.
+    /// Replaces the built-in API description.
     pub fn document(mut self, document: Document) -> Self {
         self.document = Some(document);
         self
     }
 
-    /// Offers nothing that changes the service.
+    /// Serves only tools that do not change the service.
     pub fn read_only(mut self, yes: bool) -> Self {
         self.read_only = yes;
         self
     }
 
-    /// Whether the user is asked before something is destroyed; yes unless told.
+    /// Sets whether the user must confirm deletions and replacements. The default is true.
     pub fn confirms(mut self, yes: bool) -> Self {
         self.confirms = yes;
         self
     }
 
-    /// As much as one answer may hold, in bytes of JSON.
+    /// Sets the maximum size of one result, in bytes of JSON.
     pub fn answer_bytes(mut self, bytes: usize) -> Self {
         self.answer_bytes = bytes;
         self
     }
 
-    /// The server. It has to be built on a runtime, where indexers that clients subscribed to are looked at.
+    /// Builds the server. Must be called within a tokio runtime, which polls the indexers with subscribers.
     pub fn build(self) -> Result<SearchServer, SearchServerError> {
         let document = match self.document {
             Some(document) => document,
@@ -165,7 +168,7 @@ impl SearchServerBuilder {
         entries.extend(operations(&shared)?);
         let server = Server::builder("bindpost-search", env!("CARGO_PKG_VERSION"))
             .title("Azure AI Search")
-            .description("Search, understand and look after indexes of Azure AI Search.")
+            .description("Search, analyze and manage indexes of Azure AI Search.")
             .instructions(INSTRUCTIONS)
             .tasks(TaskLimits::default())
             .offer_all()
@@ -176,44 +179,43 @@ impl SearchServerBuilder {
     }
 }
 
-/// The tools, resources and prompts that are made by hand, in the order in which lists show them: what is called most
-/// comes first.
+/// Returns the handwritten tools, resources and prompts in the order of the lists: the most used first.
 pub fn own_entries(shared: &Arc<SearchServerState>) -> Vec<Entry> {
-    let known = Arc::new(front::IndexCache::default());
+    let known = Arc::new(everyday::IndexCache::default());
     let files = [
-        front::search_entries(shared, &known),
+        everyday::search_entries(shared, &known),
         profile::entries(shared),
         filter::entries(shared),
         explain::entries(shared),
-        front::document_entries(shared, &known),
+        everyday::document_entries(shared, &known),
         evaluate::entries(shared),
-        front::analysis(shared),
+        everyday::analysis(shared),
         index_change::entries(shared),
         indexer_runs::entries(shared),
         diagnose::entries(shared),
-        front::definitions(shared),
+        everyday::definitions(shared),
         resources::entries(shared),
         prompts::entries(shared),
     ];
     files.into_iter().flatten().collect()
 }
 
-/// All operations of the document, through three tools: find, describe, call.
+/// Returns three tools for all operations of the API description: find, describe, call.
 fn operations(shared: &Arc<SearchServerState>) -> Result<Vec<Entry>, SearchServerError> {
     let upstream = Upstream::clone(shared.client.upstream());
     let mut bridge = Bridge::builder(shared.document.clone(), upstream)
         .scheme("search")
-        // However few they are: the tools in front are those of the other files.
+        // Three tools even for few operations, because the main tools are those of the other modules.
         .list_budget(0)
         .answer_budget(shared.answer_bytes)
         .confirms(shared.confirms)
         .conceals(|operation, answer| {
-            // Documents are data and are left as they are.
+            // Documents are data and are not changed.
             if !operation.path.contains("/docs") {
-                front::hide_secrets(answer);
+                everyday::hide_secrets(answer);
             }
         })
-        // They name the service's address.
+        // They contain the URL of the service.
         .hides(["@odata.context", "@odata.nextLink"])
         .fixed("api-version", shared.client.api_version())
         .fixed("Prefer", "return=representation");
@@ -233,22 +235,22 @@ fn operations(shared: &Arc<SearchServerState>) -> Result<Vec<Entry>, SearchServe
     Ok(bridge.build()?.tools())
 }
 
-/// What a server offers, as a client sees it.
+/// The lists of a server as a client receives them.
 #[derive(Clone, Debug, Default)]
 pub struct ServerOverview {
-    /// Definitions of tools.
+    /// Definitions of the tools.
     pub tools: Vec<Value>,
-    /// URIs of resources, and of templates.
+    /// URIs of the resources and of the templates.
     pub resources: Vec<String>,
     pub templates: Vec<String>,
-    /// Names of prompts.
+    /// Names of the prompts.
     pub prompts: Vec<String>,
-    /// The size of `tools/list`, in bytes of JSON.
+    /// Size of `tools/list`, in bytes of JSON.
     pub list_bytes: usize,
 }
 
 impl ServerOverview {
-    /// Asks the server for its lists, in memory, as any client would.
+    /// Requests the lists from the server in memory, as a client would.
     pub async fn from_server(server: &Server) -> ServerOverview {
         let tools = list(server, "tools/list").await;
         let members = |list: &Value, name: &str, member: &str| -> Vec<String> {
@@ -274,7 +276,7 @@ async fn list(server: &Server, method: &str) -> Value {
         client.send(json!({"jsonrpc": "2.0", "id": 1, "method": method}).to_string()).await;
         client.next().await
     };
-    // Lists of resources ask the service, which may be far away or not there at all.
+    // Lists of resources call the service, which may be slow or unreachable.
     let answer = tokio::time::timeout(Duration::from_secs(10), asked).await;
     let answer: Value =
         answer.ok().flatten().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();

@@ -1,29 +1,29 @@
-//! What every tool of the server works with.
+//! The state that all tools of the server share.
 
 use std::sync::Arc;
 
 use bindpost_mcp_openapi::{CursorSigner, Document, confirm};
 use bindpost_mcp_server::{Context, ToolError};
 
-use crate::client::SearchClient;
+use crate::service::client::SearchClient;
 
-/// What every tool of the server works with.
+/// The state that all tools of the server share.
 #[derive(Debug)]
 pub struct SearchServerState {
     pub client: SearchClient,
-    /// The description of the service's interface: the built-in one, or the user's.
+    /// The API description of the service: the built-in one, or that of the user.
     pub document: Arc<Document>,
     pub cursors: CursorSigner,
-    /// Nothing that changes the service is offered.
+    /// Whether tools that change the service are omitted.
     pub read_only: bool,
-    /// The user is asked before something is destroyed, if the client can ask.
+    /// Whether the user must confirm deletions and replacements, if the client supports it.
     pub confirms: bool,
-    /// As much as one answer may hold, in bytes of JSON; lists are cut by whole items.
+    /// Maximum size of one result, in bytes of JSON. Lists are cut between items.
     pub answer_bytes: usize,
 }
 
 impl SearchServerState {
-    /// Asks the user, unless that is switched off.
+    /// Asks the user for confirmation, unless that is disabled.
     pub async fn confirm(&self, context: &Context, question: &str) -> Result<(), ToolError> {
         match self.confirms {
             true => confirm(context, question).await,

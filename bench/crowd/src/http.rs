@@ -1,4 +1,5 @@
-//! HTTP/1.1 as raw as a load generator needs it: one connection, one request at a time, answers whole or by events.
+//! A minimal HTTP/1.1 client for the load generator: one connection, one request at a time, responses as a
+//! whole or by events.
 use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
@@ -6,10 +7,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// An answer that takes longer is a lost one. Calls may wait 10 s for a worker, and a stream keeps quiet for 15 s.
+/// The timeout of a response, after which it is lost. Calls may wait 10 s for a worker, and a stream may be
+/// silent for 15 s.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// Why an action did not end as it has to.
+/// The reason why an action failed.
 #[derive(Debug)]
 pub struct Trouble(pub String);
 
@@ -21,7 +23,7 @@ impl fmt::Display for Trouble {
 
 pub type Checked<T> = Result<T, Trouble>;
 
-/// Fails with a text, built as by `format!`.
+/// Fails with a message, formatted as by `format!`.
 macro_rules! trouble {
     ($($text:tt)*) => { Err(crate::http::Trouble(format!($($text)*))) };
 }
@@ -31,11 +33,11 @@ pub struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
     rest: BodyRest,
-    /// Bytes of the body that are no whole event yet.
+    /// Bytes of the body that do not form a whole event yet.
     events: Vec<u8>,
 }
 
-/// What is still to come of the body of the current answer.
+/// The remaining body of the current response.
 enum BodyRest {
     Nothing,
     Bytes(usize),
@@ -79,11 +81,11 @@ pub struct Event {
 impl Event {
     pub fn message(&self) -> Checked<Value> {
         serde_json::from_str(&self.data)
-            .map_err(|error| Trouble(format!("an event is no JSON ({error}): {}", self.data)))
+            .map_err(|error| Trouble(format!("an event is not JSON ({error}): {}", self.data)))
     }
 }
 
-/// An answer that has arrived whole: what its body says, or the messages of its events.
+/// A complete response: its body, or the messages of its events.
 #[derive(Debug)]
 pub struct Reply {
     pub head: Head,
@@ -107,14 +109,14 @@ impl Connection {
         match timeout(PATIENCE, self.stream.write_all(bytes)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => trouble!("could not send: {error}"),
-            Err(_) => trouble!("the server takes no bytes for {} s", PATIENCE.as_secs()),
+            Err(_) => trouble!("the server reads no bytes for {} s", PATIENCE.as_secs()),
         }
     }
 
-    /// Sends a request and waits for its whole answer. A connection that the server wants closed is replaced.
+    /// Sends a request and reads its whole response. Opens a new connection if the server closes this one.
     pub async fn exchange(&mut self, port: u16, request: &[u8]) -> Checked<Reply> {
         if !self.buffer.is_empty() {
-            return trouble!("bytes that belong to no request: {}", text(&self.buffer));
+            return trouble!("unexpected bytes: {}", text(&self.buffer));
         }
         self.send(request).await?;
         let reply = self.reply().await?;
@@ -124,7 +126,7 @@ impl Connection {
         Ok(reply)
     }
 
-    /// The whole answer.
+    /// Reads the whole response.
     pub async fn reply(&mut self) -> Checked<Reply> {
         let head = self.head().await?;
         let mut messages = Vec::new();
@@ -140,7 +142,7 @@ impl Connection {
                 match serde_json::from_slice(&body) {
                     Ok(message) => messages.push(message),
                     Err(error) => {
-                        return trouble!("status {}, no JSON ({error}): {}", head.status, text(&body))
+                        return trouble!("status {}, not JSON ({error}): {}", head.status, text(&body))
                     }
                 }
             }
@@ -148,7 +150,7 @@ impl Connection {
         Ok(Reply { head, messages })
     }
 
-    /// The head of the answer.
+    /// Reads the head of the response.
     pub async fn head(&mut self) -> Checked<Head> {
         let end = loop {
             if let Some(at) = find(&self.buffer, b"\r\n\r\n") {
@@ -156,15 +158,15 @@ impl Connection {
             }
             if !self.fill().await? {
                 return match text(&self.buffer) {
-                    came if came.is_empty() => trouble!("the server closed the connection without an answer"),
-                    came => trouble!("the server closed the connection within the head of an answer: {came}"),
+                    came if came.is_empty() => trouble!("the server closed the connection without a response"),
+                    came => trouble!("the server closed the connection within the head of a response: {came}"),
                 };
             }
         };
         let bytes: Vec<u8> = self.buffer.drain(..end).collect();
         let lines = String::from_utf8_lossy(&bytes);
         let Some(status) = lines.get(9..12).and_then(|status| status.parse().ok()) else {
-            return trouble!("no answer of HTTP: {}", text(&bytes));
+            return trouble!("not an HTTP response: {}", text(&bytes));
         };
         let headers = lines.lines().skip(1).filter_map(|line| line.split_once(':'));
         let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()));
@@ -188,7 +190,7 @@ impl Connection {
         Ok(body)
     }
 
-    /// The next event, or `None` at the end of the stream. Comments are skipped.
+    /// Returns the next event, or `None` at the end of the stream. Comments are skipped.
     pub async fn event(&mut self) -> Checked<Option<Event>> {
         let mut pending = std::mem::take(&mut self.events);
         loop {
@@ -209,13 +211,13 @@ impl Connection {
         }
     }
 
-    /// The next bytes of the body, or `None` at its end.
+    /// Returns the next bytes of the body, or `None` at its end.
     async fn piece(&mut self) -> Checked<Option<Vec<u8>>> {
         match self.rest {
             BodyRest::Nothing => Ok(None),
             BodyRest::Bytes(length) => {
                 if self.buffer.is_empty() && !self.fill().await? {
-                    return trouble!("the body breaks off, {length} bytes before its end");
+                    return trouble!("the body ends {length} bytes too early");
                 }
                 let taken = length.min(self.buffer.len());
                 self.rest = if taken == length { BodyRest::Nothing } else { BodyRest::Bytes(length - taken) };
@@ -230,7 +232,7 @@ impl Connection {
             if let Some(line) = find(&self.buffer, b"\r\n") {
                 let size = String::from_utf8_lossy(&self.buffer[..line]).into_owned();
                 let Ok(size) = usize::from_str_radix(size.trim(), 16) else {
-                    return trouble!("no size of a chunk: {size:?}");
+                    return trouble!("invalid chunk size: {size:?}");
                 };
                 if self.buffer.len() >= line + 2 + size + 2 {
                     let chunk = self.buffer[line + 2..line + 2 + size].to_vec();
@@ -243,17 +245,17 @@ impl Connection {
                 }
             }
             if !self.fill().await? {
-                return trouble!("the body breaks off in the middle of a chunk");
+                return trouble!("the body ends within a chunk");
             }
         }
     }
 
-    /// Reads what is there; `false` at the end of the connection.
+    /// Reads available bytes. Returns `false` at the end of the connection.
     async fn fill(&mut self) -> Checked<bool> {
         match timeout(PATIENCE, self.stream.read_buf(&mut self.buffer)).await {
             Ok(Ok(read)) => Ok(read > 0),
             Ok(Err(error)) => trouble!("could not read: {error}"),
-            Err(_) => trouble!("nothing came for {} s", PATIENCE.as_secs()),
+            Err(_) => trouble!("no bytes for {} s", PATIENCE.as_secs()),
         }
     }
 }
@@ -282,7 +284,7 @@ fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
     bytes.windows(pattern.len()).position(|window| window == pattern)
 }
 
-/// The beginning of what came, for a message.
+/// Returns the beginning of the received bytes, for an error message.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(300)]).into_owned()
 }

@@ -1,11 +1,12 @@
-//! Many clients at once that check every answer: the load of `cargo xtask soak` and `cargo xtask neighbours`.
+//! Many clients that check every response: the load generator of `cargo xtask soak` and
+//! `cargo xtask neighbours`.
 //!
 //! crowd-load soak --seconds N --mcp PORT --search PORT --host PORT --host-path PATH --pids NAME=PID,…
 //!     Mixed load against three servers. Samples the memory of the processes, and kills workers of the process `host`.
 //! crowd-load neighbours --mcp PORT --rounds N --phase-seconds N
-//!     63 clients that behave, beside one that at times does not. The server asks for API keys.
+//!     63 well-behaved clients, and one that misbehaves at times. The server requires API keys.
 //! crowd-load misbehave --mcp PORT --as KIND
-//!     The one client that does not, until it is killed. KIND is one of the kinds that `neighbours` reports.
+//!     The misbehaving client. It runs until it is killed. KIND is one of the kinds that `neighbours` reports.
 //!
 //! `soak` and `neighbours` print one line of JSON.
 mod http;
@@ -31,7 +32,7 @@ fn main() {
             "soak" => soak::run(&options).await,
             "neighbours" => neighbours::run(&options).await,
             "misbehave" => misbehaviour::run(&options).await,
-            other => panic!("soak, neighbours or misbehave, not {other:?}"),
+            other => panic!("unknown command {other:?}: use soak, neighbours or misbehave"),
         }
     }));
     println!("{line}");
@@ -46,6 +47,6 @@ impl Options {
     }
 
     pub fn number<T: std::str::FromStr>(&self, name: &str) -> T {
-        self.text(name).parse().unwrap_or_else(|_| panic!("{name} wants a number"))
+        self.text(name).parse().unwrap_or_else(|_| panic!("{name} must be a number"))
     }
 }

@@ -1,4 +1,4 @@
-//! Messages of MCP in both eras, and what an answer has to be.
+//! Messages of legacy and modern MCP revisions, and checks of responses.
 use crate::http::{trouble, Checked, Connection, Reply};
 use serde_json::{json, Value};
 
@@ -7,29 +7,30 @@ pub const LEGACY: &str = "2025-11-25";
 pub const WITH_BATCHES: &str = "2025-03-26";
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// Where a server is, and who calls it.
+/// The address of a server, and the caller.
 #[derive(Clone)]
 pub struct Caller {
     pub port: u16,
     pub path: String,
-    /// The number of its API key.
+    /// The number of the API key.
     pub key: Option<u32>,
 }
 
-/// How a request ended that is allowed to end so.
+/// An allowed outcome of a request.
 #[derive(Debug)]
 pub enum Ending {
     Result(Value),
-    /// Refused for now: 429 or 503 with `Retry-After`.
+    /// Rejected temporarily: 429 or 503 with `Retry-After`.
     Refused(u16),
-    /// The session is not known any more.
+    /// The session is unknown: it has expired or was evicted.
     Gone,
     /// A JSON-RPC error.
     Error(Value),
 }
 
 impl Ending {
-    /// The result, where nothing else but a refusal is allowed. `Err(Ok(…))` is the outcome of a refusal.
+    /// Returns the result if only a result or a rejection is allowed. `Err(Ok(…))` is the outcome
+    /// of a rejection.
     pub fn result(self) -> Result<Value, Checked<&'static str>> {
         match self {
             Self::Result(result) => Ok(result),
@@ -53,14 +54,14 @@ impl Caller {
         Connection::open(self.port).await
     }
 
-    /// The head and the body of one HTTP request. `headers` has whole lines.
+    /// Returns the head and the body of one HTTP request. `headers` consists of whole lines.
     pub fn http(&self, verb: &str, path: &str, headers: &str, body: &str) -> Vec<u8> {
         let mut request = self.head(verb, path, headers, body.len());
         request += body;
         request.into_bytes()
     }
 
-    /// The head alone, for a body that comes in pieces.
+    /// Returns the head alone, for a body that is sent in pieces.
     pub fn head(&self, verb: &str, path: &str, headers: &str, length: usize) -> String {
         let key = self.key.map(|key| format!("x-api-key: secret-of-client-{key}\r\n")).unwrap_or_default();
         let content = match verb {
@@ -70,13 +71,13 @@ impl Caller {
         format!("{verb} {path} HTTP/1.1\r\nhost: 127.0.0.1:{}\r\n{key}{content}{headers}\r\n", self.port)
     }
 
-    /// A request of 2026-07-28.
+    /// Returns a request of 2026-07-28.
     pub fn modern(&self, id: &Value, method: &str, params: Value) -> Vec<u8> {
         let (headers, body) = modern_parts(id, method, params);
         self.http("POST", &self.path, &headers, &body)
     }
 
-    /// The head of such a request, and its body.
+    /// Returns the head and the body of a request of 2026-07-28.
     pub fn modern_in_parts(&self, id: &Value, method: &str, params: Value) -> (String, String) {
         let (headers, body) = modern_parts(id, method, params);
         (self.head("POST", &self.path, &headers, body.len()), body)
@@ -99,12 +100,12 @@ fn modern_parts(id: &Value, method: &str, mut params: Value) -> (String, String)
 
 const ACCEPT: &str = "accept: application/json, text/event-stream\r\n";
 
-/// The parameters of `tools/call`.
+/// Returns the parameters of `tools/call`.
 pub fn call(tool: &str, arguments: Value) -> Value {
     json!({"name": tool, "arguments": arguments})
 }
 
-/// A session of a revision with a handshake.
+/// A session of a legacy revision.
 pub struct Session {
     pub caller: Caller,
     pub id: String,
@@ -112,7 +113,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Sends `initialize`, and `notifications/initialized` if the session is to be used.
+    /// Sends `initialize`, and `notifications/initialized` if the session will be used.
     pub async fn open(
         caller: &Caller,
         connection: &mut Connection,
@@ -127,18 +128,18 @@ impl Session {
         let result = match ending(reply, &json!("open"))? {
             Ending::Result(result) => result,
             Ending::Refused(status) => return Ok(Err(status)),
-            other => return trouble!("initialize was answered with {other:?}"),
+            other => return trouble!("initialize got {other:?}"),
         };
         if result["protocolVersion"] != revision {
-            return trouble!("initialize for {revision} was answered with {result}");
+            return trouble!("initialize for {revision} got {result}");
         }
-        let Some(id) = id else { return trouble!("initialize was answered without a session id") };
+        let Some(id) = id else { return trouble!("the response to initialize has no session id") };
         let session = Session { caller: caller.clone(), id, revision };
         if used {
             let request = session.notification("notifications/initialized", json!({}));
             let reply = connection.exchange(caller.port, &request).await?;
             if reply.head.status != 202 {
-                return trouble!("notifications/initialized was answered with status {}", reply.head.status);
+                return trouble!("notifications/initialized got status {}", reply.head.status);
             }
         }
         Ok(Ok(session))
@@ -173,7 +174,8 @@ impl Session {
     }
 }
 
-/// What a reply says about the request with this id: exactly one answer, and it is the last message.
+/// Finds the response to the request with this id. There must be exactly one, and it must be
+/// the last message.
 pub fn ending(mut reply: Reply, id: &Value) -> Checked<Ending> {
     let status = reply.head.status;
     let answers = reply.messages.iter().filter(|message| message.get("method").is_none()).count();
@@ -189,7 +191,7 @@ pub fn ending(mut reply: Reply, id: &Value) -> Checked<Ending> {
             return trouble!("status {status} without Retry-After: {}", short(&last));
         }
         if last.get("id").is_some_and(|other| !other.is_null() && other != id) {
-            return trouble!("the refusal of {id} has another id: {}", short(&last));
+            return trouble!("the rejection of {id} has another id: {}", short(&last));
         }
         return Ok(Ending::Refused(status));
     }
@@ -199,10 +201,10 @@ pub fn ending(mut reply: Reply, id: &Value) -> Checked<Ending> {
     answer(last, id)
 }
 
-/// One message as the answer to the request with this id.
+/// Evaluates a message as the response to the request with this id.
 pub fn answer(mut message: Value, id: &Value) -> Checked<Ending> {
     if message["id"] != *id {
-        return trouble!("the answer to {id} has another id: {}", short(&message));
+        return trouble!("the response to {id} has another id: {}", short(&message));
     }
     match (message.get("result").is_some(), message.get("error").is_some()) {
         (true, false) => Ok(Ending::Result(message["result"].take())),
@@ -221,7 +223,7 @@ pub fn is_text(result: &Value, expected: &str) -> Checked<()> {
     Ok(())
 }
 
-/// The beginning of a message, for a report.
+/// Returns the beginning of a message, for a report.
 pub fn short(message: &Value) -> String {
     message.to_string().chars().take(400).collect()
 }

@@ -1,4 +1,4 @@
-//! The one client that does not behave. It has an API key like the others, and the same address.
+//! The misbehaving client. It has an API key and the same address as the others.
 use crate::http::Checked;
 use crate::mcp::{call, Caller, Session, LEGACY, WITH_BATCHES};
 use crate::Options;
@@ -7,20 +7,20 @@ use std::time::Duration;
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 
-/// The number of its key: the one after those of the clients that behave.
+/// The number of its key, which follows those of the well-behaved clients.
 const KEY: u32 = 63;
-/// Connections with bodies that trickle. All clients together may have 256.
+/// Connections with slow bodies. All clients together may have 256.
 const SLOW_BODIES: usize = 200;
 const HALF_HEADS: usize = 300;
-/// Connections that send `initialize` as quickly as they are answered.
+/// Connections that send `initialize` again as soon as they get a response.
 const FLOODING: usize = 16;
-/// 240 slow calls at once: 16 in each of 15 sessions. Those of four sessions have a connection each, the others come in
-/// batches, because there are not so many connections.
+/// 240 slow calls at once: 16 in each of 15 sessions. Those of four sessions have one connection each. The
+/// others are sent in batches, because the number of connections is limited.
 const SESSIONS_WITH_CALLS: usize = 4;
 const SESSIONS_WITH_BATCHES: usize = 11;
 const CALLS_OF_A_SESSION: usize = 16;
 const SLOW_CALL_MS: u64 = 2_000;
-/// Before a connection that the server has closed is opened again.
+/// The delay before a connection that the server closed is opened again.
 const BEFORE_THE_NEXT: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Copy, PartialEq)]
@@ -54,7 +54,7 @@ impl Misbehaviour {
 pub async fn run(options: &Options) -> Value {
     let name = options.text("--as");
     let kind = Misbehaviour::ALL.into_iter().find(|kind| kind.name() == name);
-    let kind = kind.unwrap_or_else(|| panic!("--as {name:?}: no such misbehaviour"));
+    let kind = kind.unwrap_or_else(|| panic!("--as {name:?}: unknown kind of misbehaviour"));
     let caller = Caller { port: options.number("--mcp"), path: "/mcp".to_owned(), key: Some(KEY) };
     if kind.includes(Misbehaviour::SlowBodies) {
         again_and_again(&caller, SLOW_BODIES, slow_body);
@@ -72,7 +72,7 @@ pub async fn run(options: &Options) -> Value {
     std::future::pending().await
 }
 
-/// Does the same on each of these connections, whatever the server says to it.
+/// Repeats the same action on each of these connections, whatever the response is.
 fn again_and_again<D>(caller: &Caller, connections: usize, deed: D)
 where
     D: AsyncFn(&Caller) -> Checked<()> + Copy + 'static,
@@ -89,7 +89,7 @@ where
     }
 }
 
-/// A little more than 1 KiB a second, of a body of 2 MiB.
+/// Sends a body of 2 MiB at a little more than 1 KiB per second.
 async fn slow_body(caller: &Caller) -> Checked<()> {
     let mut connection = caller.connect().await?;
     let text = "x".repeat(2 << 20);
@@ -102,7 +102,7 @@ async fn slow_body(caller: &Caller) -> Checked<()> {
     Ok(())
 }
 
-/// Half a head, and then nothing until the server closes the connection.
+/// Sends half of a head, and then nothing until the server closes the connection.
 async fn half_head(caller: &Caller) -> Checked<()> {
     let mut connection = caller.connect().await?;
     connection.send(b"POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: appl").await?;

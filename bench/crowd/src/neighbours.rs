@@ -1,8 +1,9 @@
-//! 63 clients that behave, each with an API key of its own, beside one that at times does not: how long their calls
-//! take in quiet phases, and while the other one misbehaves.
+//! Measures the calls of 63 well-behaved clients, each with its own API key, in quiet phases and while
+//! another client misbehaves.
 //!
-//! Every client makes a call each 20 to 50 ms, so that the server is not busy by them alone. The one that misbehaves is
-//! another process with the lowest priority: what it costs the load generator is no matter of the server.
+//! Each client makes a call every 20 to 50 ms, so that these calls alone do not saturate the
+//! server. The misbehaving client is another process with the lowest priority, so that it does not
+//! slow the load generator.
 use crate::http::{Checked, Connection, Trouble};
 use crate::mcp::{call, ending, is_text, Caller, Ending, Session, LEGACY};
 use crate::misbehaviour::Misbehaviour;
@@ -19,26 +20,26 @@ use tokio::time::sleep;
 
 const CLIENTS: u32 = 63;
 const PAUSE: (u64, u64) = (20_000, 50_000);
-/// One call in this many has a new connection.
+/// One of this many calls opens a new connection.
 const NEW_CONNECTION: u64 = 40;
-/// A connection was used a moment ago if it was within this time.
+/// A connection that was used within this time counts as recently used.
 const RECENTLY: Duration = Duration::from_millis(500);
-/// Before a phase is measured, so that a misbehaviour is in full swing.
+/// The delay before a phase is measured, so that the misbehaviour has its full effect.
 const LEAD: Duration = Duration::from_secs(2);
-/// After a misbehaviour, so that its slow calls have ended.
+/// The delay after a misbehaviour, so that its slow calls have ended.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// What the clients have measured in the current phase.
+/// The measurements of all clients in the current phase.
 #[derive(Default)]
 struct Record {
     is_measuring: Cell<bool>,
-    /// Microseconds.
+    /// The durations of calls in microseconds.
     calls: RefCell<Vec<u64>>,
-    /// By how much a timer of this process was late: what the load generator itself adds.
+    /// The delays of timers of this process: the lag that the load generator itself adds.
     lags: RefCell<Vec<u64>>,
     connections: Cell<u64>,
     failed: Cell<u64>,
-    /// How often each failure was seen.
+    /// The number of occurrences of each failure.
     failures: RefCell<BTreeMap<String, u64>>,
     phase: Cell<&'static str>,
 }
@@ -83,14 +84,14 @@ impl Misbehaviour {
             "--as",
             self.name(),
         ]);
-        command.kill_on_drop(true).spawn().expect("the client that misbehaves starts")
+        command.kill_on_drop(true).spawn().expect("the misbehaving client starts")
     }
 }
 
 async fn end(mut misbehaving: Child) {
     let ended = misbehaving.try_wait().expect("its state is known");
-    assert!(ended.is_none(), "the client that misbehaves has ended by itself: {ended:?}");
-    misbehaving.kill().await.expect("the client that misbehaves can be ended");
+    assert!(ended.is_none(), "the misbehaving client has ended unexpectedly: {ended:?}");
+    misbehaving.kill().await.expect("the misbehaving client can be killed");
 }
 
 async fn phase(record: &Record, name: &'static str, length: Duration) -> Value {
@@ -128,7 +129,7 @@ async fn watch_timers(record: Rc<Record>) {
     }
 }
 
-/// A client that behaves. Half of them have sessions.
+/// A well-behaved client. Half of these clients have sessions.
 struct GoodClient {
     caller: Caller,
     has_session: bool,
@@ -169,8 +170,8 @@ impl GoodClient {
         }
     }
 
-    /// Makes one call and returns how long it took, with the connection if it is a new one. `None` if it does not count,
-    /// because a session had to be opened first.
+    /// Makes one call and returns its duration, with the connection if it is a new one. Returns `None` if a
+    /// session had to be opened first, because the duration is not comparable then.
     async fn call(&mut self, record: &Record) -> Checked<Option<Duration>> {
         let (id, text) = (json!(self.random.below(1 << 40)), self.random.text());
         let is_new = self.random.one_in(NEW_CONNECTION);
@@ -218,7 +219,7 @@ impl GoodClient {
         }
         match Session::open(&self.caller, &mut connection, LEGACY, true).await? {
             Ok(session) => Ok((connection, Some(session))),
-            Err(status) => Err(Trouble(format!("a session was refused with status {status}"))),
+            Err(status) => Err(Trouble(format!("a session was rejected with status {status}"))),
         }
     }
 }

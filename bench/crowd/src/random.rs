@@ -1,6 +1,6 @@
 //! Random numbers that are the same in every run with the same seed.
 
-/// SplitMix64.
+/// The SplitMix64 generator.
 pub struct Random(u64);
 
 impl Random {
@@ -24,7 +24,7 @@ impl Random {
         least + self.below(most - least + 1)
     }
 
-    /// True once in this many times.
+    /// Returns true once in this many calls, on average.
     pub fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }

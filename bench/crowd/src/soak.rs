@@ -1,5 +1,6 @@
-//! Mixed load for minutes: every request gets exactly one answer, with the right id and the right content, or an error
-//! that is allowed for that action. Actions are counted by kind and outcome; anything else is a violation.
+//! Mixed load for minutes. Every request gets exactly one response, with the right id and the right
+//! content, or an error that is allowed for that action. Actions are counted by kind and outcome. Anything
+//! else is a violation.
 mod functions;
 mod processes;
 mod search;
@@ -18,12 +19,12 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::task::{spawn_local, JoinHandle};
 
-/// Violations that are reported in full.
+/// The number of violations that are reported in full.
 const SHOWN: usize = 40;
-/// After the end of the load every action may still come to its own end.
+/// The time for actions to finish after the end of the load.
 const LAST_ACTIONS: Duration = Duration::from_secs(60);
 
-/// What all clients share.
+/// The state that all clients share.
 pub struct World {
     mcp: u16,
     search: u16,
@@ -32,9 +33,9 @@ pub struct World {
     counts: RefCell<BTreeMap<(&'static str, &'static str), u64>>,
     violations: RefCell<Vec<String>>,
     violated: Cell<u64>,
-    /// When a worker of the host was killed.
+    /// The times when a worker of the host was killed.
     kills: RefCell<Vec<Instant>>,
-    /// When many large bodies were last sent at once.
+    /// The last time when many large bodies were sent at once.
     crowded: Cell<Option<Instant>>,
 }
 
@@ -62,19 +63,20 @@ impl World {
         Instant::now() >= self.end
     }
 
-    /// Whether the server may have kept as many bytes as it may a moment ago: then it drops the pasts of streams.
+    /// Returns whether the server may recently have reached its memory limit. It then drops retained
+    /// messages of streams.
     fn may_have_dropped_pasts(&self) -> bool {
         self.crowded.get().is_some_and(|at| at.elapsed() < Duration::from_secs(10))
     }
 
-    /// Whether a worker was killed while something that began then was under way.
+    /// Returns whether a worker was killed since this time.
     fn was_killed_since(&self, begin: Instant) -> bool {
         let noticed = Duration::from_secs(1);
         self.kills.borrow().iter().any(|kill| *kill + noticed >= begin)
     }
 }
 
-/// Starts a client that does the same action again and again, with a pause of some milliseconds in between. The action
+/// Starts a client that repeats an action, with a pause of some milliseconds. The action
 /// returns its outcome.
 fn client<A>(
     world: &Rc<World>,
@@ -89,7 +91,7 @@ where
     let world = world.clone();
     spawn_local(async move {
         let mut random = Random::new(seed);
-        // Clients do not begin all at once.
+        // Clients do not start at the same time.
         sleep(random.below(1_000)).await;
         while !world.is_over() {
             match action(&world, &mut random).await {
@@ -135,7 +137,7 @@ pub async fn run(options: &Options) -> Value {
         match tokio::time::timeout_at(last, client).await {
             Ok(Ok(())) => {}
             Ok(Err(panicked)) => world.violation("client", &Trouble(panicked.to_string())),
-            Err(_) => world.violation("client", &Trouble("a client does not come to its end".to_owned())),
+            Err(_) => world.violation("client", &Trouble("a client did not finish".to_owned())),
         }
     }
     let counts = world.counts.borrow();

@@ -45,7 +45,7 @@ pub(crate) async fn run(flags: DemoFlags) -> anyhow::Result<()> {
     Ok(bound.serve(server, settings).await?)
 }
 
-/// The demonstration server.
+/// Builds the demonstration server.
 pub(crate) fn server() -> anyhow::Result<Server> {
     let server = Server::builder("bindpost-demo", env!("CARGO_PKG_VERSION"))
         .title("bindpost demo")
@@ -73,11 +73,11 @@ fn add(
     Total { total: a + b }
 }
 
-/// Counts down, a second at a time, and tells how far it is
+/// Counts down, one step per second, and reports progress
 #[tool(read_only)]
 async fn count_down(
     context: Context,
-    /// From how many seconds to count down
+    /// The number of seconds
     #[arg(minimum = 1, maximum = 30)]
     seconds: u32,
 ) -> &'static str {
@@ -96,7 +96,7 @@ async fn greet(context: Context) -> Result<String, ToolError> {
     let answer = context.elicit("name", ElicitParams::form("What is your name?", form)).await?;
     Ok(match answer.field("name").and_then(Value::as_str) {
         Some(name) => format!("Hello, {name}!"),
-        None => "Hello, whoever you are!".to_owned(),
+        None => "Hello!".to_owned(),
     })
 }
 
@@ -117,7 +117,7 @@ fn squares(number: f64) -> String {
 fn summarize(
     /// The text to summarise
     text: String,
-    /// In how many words
+    /// The maximum number of words
     #[arg(complete = word_counts)]
     words: Option<String>,
 ) -> String {

@@ -1,7 +1,8 @@
-//! `bindpost exec`: becomes another program that ends when our parent does.
+//! `bindpost exec`: replaces this process with another program that ends when the parent process ends.
 //!
-//! A worker must not outlive its host, even one that is killed. The system can see to that, but only if the
-//! process asks for it itself; so the host starts its workers by way of this command.
+//! A worker must not outlive its host, even if the host is killed. On Linux a process can request a
+//! signal for the end of its parent, but only for itself. The host therefore starts its workers through
+//! this command.
 
 use std::convert::Infallible;
 
@@ -14,7 +15,7 @@ pub(crate) fn run(flags: ExecFlags) -> anyhow::Result<Infallible> {
     use std::os::unix::process::CommandExt as _;
 
     end_with_parent(flags.parent)?;
-    let (program, arguments) = flags.command.split_first().context("there is no program to become")?;
+    let (program, arguments) = flags.command.split_first().context("no program given")?;
     let error = std::process::Command::new(program).args(arguments).exec();
     Err(error).with_context(|| format!("cannot start {}", program.display()))
 }
@@ -23,8 +24,8 @@ pub(crate) fn run(flags: ExecFlags) -> anyhow::Result<Infallible> {
 fn end_with_parent(parent: u32) -> anyhow::Result<()> {
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
-    set_parent_process_death_signal(Some(Signal::KILL)).context("cannot ask to end with the host")?;
-    // It may have ended before we asked.
+    set_parent_process_death_signal(Some(Signal::KILL)).context("cannot set the parent death signal")?;
+    // The parent may have ended before the signal was requested.
     let is_there = getppid().is_some_and(|now| u32::try_from(now.as_raw_nonzero().get()) == Ok(parent));
     if !is_there {
         bail!("the host has ended already");
@@ -32,7 +33,7 @@ fn end_with_parent(parent: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Other systems have nothing like it; our own workers end when their connection does.
+/// Does nothing: other systems have no such signal. Our own workers end when their connection closes.
 #[cfg(all(unix, not(target_os = "linux")))]
 fn end_with_parent(_parent: u32) -> anyhow::Result<()> {
     Ok(())
@@ -40,5 +41,5 @@ fn end_with_parent(_parent: u32) -> anyhow::Result<()> {
 
 #[cfg(not(unix))]
 pub(crate) fn run(_flags: ExecFlags) -> anyhow::Result<Infallible> {
-    bail!("this system cannot do that")
+    bail!("exec is not supported on this system")
 }

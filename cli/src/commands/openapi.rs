@@ -1,4 +1,4 @@
-//! `bindpost openapi`: the operations of a document as an MCP server.
+//! `bindpost openapi`: the operations of an OpenAPI document as an MCP server.
 
 use std::io::{self, Write as _};
 use std::net::{IpAddr, SocketAddr};
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use super::{check_access_flags, print_stderr};
 use crate::flags::OpenapiFlags;
 
-/// Where the secret comes from: flags are seen by everybody who lists processes.
+/// Environment variable of the secret. It is not a flag, because every user can list the flags of processes.
 const SECRET: &str = "BINDPOST_UPSTREAM_SECRET";
-/// Warnings on the start screen; the rest is counted.
-const MOST_WARNINGS: usize = 10;
+/// Maximum number of warnings on the start screen. The number of further warnings is printed.
+const MAX_WARNINGS: usize = 10;
 
 pub(crate) async fn run(flags: OpenapiFlags) -> anyhow::Result<()> {
     if !flags.stdio {
@@ -31,7 +31,7 @@ pub(crate) async fn run(flags: OpenapiFlags) -> anyhow::Result<()> {
         flags.specs.iter().find(|spec| spec.to_str().is_some_and(|spec| spec.contains("://")))
     {
         bail!(
-            "{}: documents are read from this machine only\n  fix: download it, and name the file",
+            "{}: not a local file or folder\n  fix: download the document and pass the path of the file",
             address.display()
         );
     }
@@ -102,15 +102,15 @@ fn selection(flags: &OpenapiFlags) -> OperationSelection {
     if flags.read_only { selection.read_only() } else { selection }
 }
 
-/// Who we are at the service.
+/// Returns the credential for the upstream service.
 fn credential(flags: &OpenapiFlags, secret: Option<String>) -> anyhow::Result<Credential> {
     let wanted =
         flags.bearer || flags.key_header.is_some() || flags.key_query.is_some() || flags.basic.is_some();
     let passes = |name: &str| flags.pass_header.iter().any(|passed| passed.eq_ignore_ascii_case(name));
     if (flags.bearer || flags.basic.is_some() || flags.entra.is_some()) && passes("authorization") {
         bail!(
-            "--pass-header Authorization and a credential of our own are two answers to one question\n  \
-             fix: leave out one of them"
+            "--pass-header Authorization conflicts with --bearer, --basic and --entra, which send the same header\n  \
+             fix: remove one of them"
         );
     }
     if let Some(resource) = &flags.entra {
@@ -120,16 +120,16 @@ fn credential(flags: &OpenapiFlags, secret: Option<String>) -> anyhow::Result<Cr
     }
     let secret = match (secret, wanted) {
         (Some(secret), true) => secret,
-        (None, true) => bail!("there is no secret for the service\n  fix: set {SECRET} in the environment"),
+        (None, true) => bail!("no secret for the upstream service\n  fix: set {SECRET} in the environment"),
         (Some(_), false) => bail!(
-            "{SECRET} is set, and nothing says how to send it\n  \
-             fix: say --bearer, --key-header NAME, --key-query NAME or --basic USER, or unset it"
+            "{SECRET} is set, but no flag says how to send it\n  \
+             fix: add --bearer, --key-header NAME, --key-query NAME or --basic USER, or unset {SECRET}"
         ),
         (None, false) => return Ok(Credential::None),
     };
     if secret.chars().any(char::is_control) {
         bail!(
-            "{SECRET} has a line break or another sign in it that no header can hold\n  \
+            "{SECRET} contains a line break or another control character, which is invalid in a header\n  \
              fix: set it to the secret alone"
         );
     }
@@ -137,7 +137,7 @@ fn credential(flags: &OpenapiFlags, secret: Option<String>) -> anyhow::Result<Cr
     Ok(match (&flags.key_header, &flags.key_query, &flags.basic) {
         (Some(name), _, _) => {
             let header = name.parse().map_err(|_| {
-                anyhow!("--key-header {name}: not the name of a header\n  fix: write it as in X-Api-Key")
+                anyhow!("--key-header {name}: invalid header name\n  fix: write it as in X-Api-Key")
             })?;
             Credential::Header(header, secret)
         }
@@ -147,34 +147,30 @@ fn credential(flags: &OpenapiFlags, secret: Option<String>) -> anyhow::Result<Cr
     })
 }
 
-/// `NAME=VALUE`
+/// Parses `NAME=VALUE`.
 fn parse_setting(setting: &str) -> anyhow::Result<(String, Value)> {
     match setting.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.into())),
-        _ => bail!(
-            "--set {setting}: not a name and a value\n  fix: write NAME=VALUE, as in api-version=2025-01-01"
-        ),
+        _ => bail!("--set {setting}: invalid value\n  fix: write NAME=VALUE, as in api-version=2025-01-01"),
     }
 }
 
-/// Where the service is: what was said, or what the document says.
+/// Returns the base URL of the upstream service: that of `--base-url`, or that of the document.
 fn base(flags: &OpenapiFlags, document: &Document) -> anyhow::Result<String> {
     let is_address = |url: &&String| url.starts_with("http://") || url.starts_with("https://");
     match &flags.base_url {
         Some(url) if is_address(&url) => Ok(url.clone()),
         Some(url) => bail!(
-            "--base-url {url}: not an address\n  fix: write it with its scheme, as in https://api.example.com"
+            "--base-url {url}: not a URL\n  fix: write it with its scheme, as in https://api.example.com"
         ),
         None => match document.servers.iter().find(|url| is_address(url) && !url.contains('{')) {
             Some(url) => Ok(url.clone()),
-            None => bail!(
-                "the document does not say where its service is\n  fix: say it with --base-url https://…"
-            ),
+            None => bail!("the document has no absolute server URL\n  fix: set it with --base-url https://…"),
         },
     }
 }
 
-/// A credential that travels in the clear can be read on its way.
+/// Rejects credentials over plain HTTP to another machine, because the network could read them.
 fn check_plain(flags: &OpenapiFlags, base: &str, credential: &Credential) -> anyhow::Result<()> {
     let Some(rest) = base.strip_prefix("http://") else { return Ok(()) };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -186,14 +182,14 @@ fn check_plain(flags: &OpenapiFlags, base: &str, credential: &Credential) -> any
     let sends = !matches!(credential, Credential::None) || !flags.pass_header.is_empty();
     if sends && !loopback && !flags.allow_plain {
         bail!(
-            "{base} is plain HTTP to another machine: whoever is on the way reads the credential\n  \
-             fix: use https://, or say --allow-plain if that is what you want"
+            "{base} is plain HTTP to another machine: the credential would be sent unencrypted\n  \
+             fix: use https://, or add --allow-plain if that is intended"
         );
     }
     Ok(())
 }
 
-/// Text of the document, fit for a terminal.
+/// Replaces control characters of a text of the document and truncates it, for the terminal.
 fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).take(400).collect()
 }
@@ -227,12 +223,12 @@ fn greet(
         bridge.tool_count(),
         bridge.list_bytes()
     ));
-    for warning in bridge.warnings().iter().take(MOST_WARNINGS) {
+    for warning in bridge.warnings().iter().take(MAX_WARNINGS) {
         print_stderr(format_args!("  warning      {}", printable(warning)));
     }
-    let more = bridge.warnings().len().saturating_sub(MOST_WARNINGS);
+    let more = bridge.warnings().len().saturating_sub(MAX_WARNINGS);
     if more > 0 {
-        print_stderr(format_args!("               and {more} more warnings; --json tells them all"));
+        print_stderr(format_args!("               and {more} more warnings; --json lists all"));
     }
     match url {
         Some(url) => print_stderr(format_args!("  listening on {url}")),

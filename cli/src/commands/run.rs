@@ -17,16 +17,16 @@ use crate::flags::RunFlags;
 use crate::progress::ProgressPrinter;
 use crate::screen::{self, StartScreen};
 
-/// Where Core Tools serves.
+/// The default port of Core Tools.
 const PORT: u16 = 7071;
 
 pub(crate) async fn run(flags: RunFlags) -> anyhow::Result<()> {
     let begin = Instant::now();
     ignore_file_size_signal();
     let app = App::open(&flags.app, process_environment())?;
-    let door = access_settings(&flags)?;
-    let requires_key = door.requires_key(&app);
-    // Bound before anything is started: a port that is taken shows at once and costs nothing.
+    let access = access_settings(&flags)?;
+    let requires_key = access.requires_key(&app);
+    // The port is bound first, so that a port in use fails at once, before workers start.
     let bound = match flags.stdio {
         true => None,
         false => Some(bind(&flags, &app).await?),
@@ -40,7 +40,8 @@ pub(crate) async fn run(flags: RunFlags) -> anyhow::Result<()> {
         launcher: launcher(),
     };
     let printer = ProgressPrinter::new();
-    // What set-up runs is in process groups of its own; it is dropped, and ended, when somebody has had enough.
+    // Set-up runs its programs in process groups of their own. An interrupt drops the future, which
+    // ends them.
     let host = tokio::select! {
         host = Host::start(app, options, &printer) => host.map_err(without_causes)?,
         () = until_interrupted() => bail!("stopped while starting"),
@@ -50,12 +51,12 @@ pub(crate) async fn run(flags: RunFlags) -> anyhow::Result<()> {
         Some(bound) => {
             let (report, address) = (host.report(), bound.local_addr());
             let ready = || greet(&flags, &report, address, requires_key, begin);
-            host.serve(bound, door, ready).await.map_err(without_causes)
+            host.serve(bound, access, ready).await.map_err(without_causes)
         }
     }
 }
 
-/// These errors tell their causes themselves.
+/// Converts the error without its sources, because its message contains them already.
 fn without_causes(error: HostError) -> anyhow::Error {
     anyhow!("{error}")
 }
@@ -67,8 +68,8 @@ async fn bind(flags: &RunFlags, app: &App) -> anyhow::Result<BoundListener> {
         .map_err(|error| anyhow!("{error}\n  fix: choose another port with --port N, or --port 0 for any"))
 }
 
-/// Who is served: this machine without a key, others with one, by the address or by a name of `--allow-host`, unless
-/// the app or `--without-auth` says otherwise.
+/// Returns the access policy. Loopback needs no key. Other addresses and other names of `--allow-host`
+/// need a key, unless the app or `--without-auth` allows access without one.
 fn access_settings(flags: &RunFlags) -> anyhow::Result<AccessPolicy> {
     let is_private = is_loopback(&flags.host) && first_public_name(&flags.allow_host).is_none();
     let keys = match flags.require_key {
@@ -92,7 +93,7 @@ fn access_settings(flags: &RunFlags) -> anyhow::Result<AccessPolicy> {
     })
 }
 
-/// Workers are started by way of this very program, so that they end with it even if it is killed.
+/// Returns the command that starts workers: this program, so that workers end with it even if it is killed.
 fn launcher() -> Vec<OsString> {
     if !cfg!(target_os = "linux") {
         return Vec::new();
@@ -123,8 +124,8 @@ fn greet(
         return writeln!(out, "{line}").and_then(|()| out.flush());
     }
     let auth = match requires_key {
-        true => "a key in the header x-functions-key; the keys are in .bindpost/keys of the app",
-        false => "open: no key is asked for",
+        true => "key required in the header x-functions-key; the keys are in .bindpost/keys of the app",
+        false => "open: no key required",
     };
     let is_terminal = io::stderr().is_terminal();
     let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(140);
@@ -135,12 +136,13 @@ fn greet(
     Ok(())
 }
 
-/// A file that grows beyond what this process may write is an error of that write, and not the end of the process.
+/// Ignores SIGXFSZ. A write beyond the file size limit then fails with an error instead
+/// of ending the process.
 fn ignore_file_size_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        // Once there is a handler the signal does nothing else; programs that are started do not inherit it.
+        // An installed handler replaces the default action. Child processes do not inherit it.
         let kind = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
         drop(signal(kind));
     }

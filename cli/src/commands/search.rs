@@ -19,12 +19,12 @@ use self::greeting::{IndexRow, SearchStartScreen, StartWarning};
 use super::check_access_flags;
 use crate::flags::SearchFlags;
 
-/// Where the key of a service is looked for, the first first.
+/// Environment variables of the service's key, in order of precedence.
 const KEYS: [&str; 2] = ["AZURE_SEARCH_API_KEY", "AZURE_SEARCH_KEY"];
 
 pub(crate) async fn run(flags: SearchFlags) -> anyhow::Result<()> {
     let begin = Instant::now();
-    // Bound before anything is opened: a port that is taken shows at once.
+    // The port is bound first, so that a port in use fails at once.
     let bound = match flags.stdio {
         true => None,
         false => Some(bind(&flags).await?),
@@ -99,7 +99,7 @@ fn settings(flags: SearchFlags) -> Settings {
     }
 }
 
-/// What the service's interface is: the built-in description, or the user's.
+/// Loads the API description: the built-in one, or that of `--spec`.
 async fn document(flags: &SearchFlags) -> anyhow::Result<Document> {
     let (spec, roots) = (flags.spec.clone(), flags.spec_root.clone());
     let read = tokio::task::spawn_blocking(move || match spec.is_empty() {
@@ -109,32 +109,33 @@ async fn document(flags: &SearchFlags) -> anyhow::Result<Document> {
     Ok(read.await??)
 }
 
-/// What was passed over in the description: the first few, since one missing file makes many alike.
+/// Returns warnings for the parts of the description that were skipped. Only the first few are
+/// returned, because one missing file causes many.
 fn description_warnings(passed_over: &[String]) -> Vec<StartWarning> {
     let (shown, rest) = passed_over.split_at(passed_over.len().min(3));
     let mut warnings: Vec<StartWarning> =
         shown.iter().map(|text| StartWarning::from_text(text, None)).collect();
     if !rest.is_empty() {
         warnings.push(StartWarning::from_text(
-            &format!("{} more places of the description are left open", rest.len()),
+            &format!("{} more parts of the description were skipped", rest.len()),
             None,
         ));
     }
     warnings
 }
 
-/// The service that is named, or the embedded one.
+/// Opens the service of `--endpoint`, or starts the embedded service.
 async fn service(flags: &SearchFlags) -> anyhow::Result<(SearchClient, Option<EmbeddedService>)> {
     if let Some(endpoint) = &flags.endpoint {
         return Ok((remote_client(endpoint, credential(endpoint)?, &flags.api_version)?, None));
     }
     let options = EmbeddedOptions { data: flags.data.clone(), port: flags.service_port };
-    // These errors tell their causes themselves.
+    // The message of the error contains its sources already.
     let embedded = EmbeddedService::start(options).await.map_err(|error| anyhow!("{error}"))?;
     Ok((embedded.client_of_version(&flags.api_version), Some(embedded)))
 }
 
-/// Who we are at the service: a key of the environment.
+/// Returns the credential for the service: a key from the environment, or else Entra ID for a remote service.
 fn credential(endpoint: &str) -> anyhow::Result<Credential> {
     let key = KEYS.iter().filter_map(|name| std::env::var(name).ok()).find(|key| !key.trim().is_empty());
     if let Some(key) = key {
@@ -146,12 +147,12 @@ fn credential(endpoint: &str) -> anyhow::Result<Credential> {
         return Ok(Credential::Source(Arc::new(tokens)));
     }
     bail!(
-        "--endpoint {endpoint}: there is no key for this service\n  \
+        "--endpoint {endpoint}: no key for this service\n  \
          fix: export AZURE_SEARCH_API_KEY=KEY  (from the keys.json in the service's data folder)"
     )
 }
 
-/// The indexes with their numbers of documents. Versions that do not count all at once tell the names.
+/// Lists the indexes with their document counts. API versions without `indexstats` return the names only.
 async fn indexes(client: &SearchClient) -> Result<Vec<IndexRow>, ServiceFailure> {
     let rows = |body: &Value| -> Vec<IndexRow> {
         let all = body["value"].as_array().into_iter().flatten();
@@ -171,20 +172,21 @@ async fn indexes(client: &SearchClient) -> Result<Vec<IndexRow>, ServiceFailure>
     }
 }
 
-/// The service did not tell its indexes. The server serves all the same: what is wrong may be over soon.
+/// Returns the warning for a failed index list. The server starts anyway, because the
+/// failure may be temporary.
 fn index_list_warning(flags: &SearchFlags, failure: &ServiceFailure) -> StartWarning {
     let fix = match (failure.kind, failure.status) {
         (Kind::Unauthorized, _) => {
-            "put an admin key of this very service into AZURE_SEARCH_API_KEY; query keys only search"
+            "set AZURE_SEARCH_API_KEY to an admin key of this service; a query key can only search"
         }
-        (_, None) => "check --endpoint, and that this machine reaches it",
+        (_, None) => "check --endpoint and the network connection to it",
         (Kind::InvalidRequest | Kind::ResourceNotFound, _) => "check --endpoint and --api-version",
-        _ => "try again in a while",
+        _ => "try again later",
     };
     let place = flags.endpoint.as_deref().unwrap_or("the embedded service");
     let status = failure.status.map(|status| format!(" ({status})")).unwrap_or_default();
     StartWarning::from_text(
-        &format!("{place} does not tell its indexes{status}: {}", failure.message),
+        &format!("cannot list the indexes of {place}{status}: {}", failure.message),
         Some(fix),
     )
 }

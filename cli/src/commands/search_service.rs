@@ -22,10 +22,7 @@ pub(crate) async fn run(flags: Flags) -> anyhow::Result<()> {
         );
     }
     if let Some(folder) = flags.indexer_folder.iter().find(|folder| !folder.is_dir()) {
-        bail!(
-            "--indexer-folder {}: no such folder\n  fix: create it, or correct its name",
-            folder.display()
-        );
+        bail!("--indexer-folder {}: no such folder\n  fix: create it, or correct its name", folder.display());
     }
     // The ports are bound first, so that a port in use fails at once.
     let plain = bind(&flags.host, flags.port).await?;
@@ -128,9 +125,9 @@ fn greet(
                 service.data_folder().join("keys.json").display()
             ));
         }
-        (None, None) => {
-            print_stderr(format_args!("  keys         not required: every program on this machine may do everything"))
-        }
+        (None, None) => print_stderr(format_args!(
+            "  keys         not required: every program on this machine may do everything"
+        )),
     }
     Ok(())
 }

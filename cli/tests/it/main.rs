@@ -1,4 +1,4 @@
-//! The program as a user meets it.
+//! Tests of the program through its command line.
 #![allow(clippy::expect_used, reason = "a test that cannot go on says why")]
 
 mod openapi;
@@ -22,7 +22,7 @@ fn run(arguments: &[&str]) -> Output {
     bindpost(arguments).output().expect("bindpost runs")
 }
 
-/// A demo server and the address it told.
+/// A demo server and its address.
 struct Demo(Child, String);
 
 impl Demo {
@@ -34,7 +34,7 @@ impl Demo {
             .lines()
             .map_while(Result::ok)
             .find_map(|line| Some(line.split_once("http://")?.1.split('/').next()?.to_owned()))
-            .expect("it tells its address");
+            .expect("it prints its address");
         Demo(child, address)
     }
 
@@ -61,7 +61,7 @@ impl Drop for Demo {
 }
 
 #[test]
-fn tells_what_it_can_do() {
+fn lists_its_commands() {
     let help = run(&["--help"]);
     assert!(help.status.success());
     assert!(String::from_utf8_lossy(&help.stdout).contains("demo"));
@@ -83,7 +83,7 @@ fn the_call_in_the_readme_works() {
 }
 
 #[test]
-fn serves_a_pipe_and_ends_with_it() {
+fn serves_stdio_and_ends_with_its_input() {
     let mut child = bindpost(&["demo", "--stdio"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -98,19 +98,19 @@ fn serves_a_pipe_and_ends_with_it() {
 }
 
 #[test]
-fn says_what_is_wrong_and_how_to_fix_it() {
+fn errors_name_the_problem_and_the_fix() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("binds");
     let port = taken.local_addr().expect("bound").port().to_string();
     for (arguments, says) in [
         (vec!["demo", "--port", &port], vec![port.as_str(), "fix: choose another port"]),
-        (vec!["demo", "--host", "0.0.0.0", "--port", "0"], vec!["0.0.0.0", "fix: leave out --host"]),
-        (vec!["demo", "--allow-host", "http://x"], vec!["http://x", "fix: leave out the scheme"]),
+        (vec!["demo", "--host", "0.0.0.0", "--port", "0"], vec!["0.0.0.0", "fix: remove --host"]),
+        (vec!["demo", "--allow-host", "http://x"], vec!["http://x", "fix: write the name without scheme"]),
         (
             vec!["demo", "--port", "0", "--allow-host", "example.com"],
             vec![
                 "--allow-host example.com",
                 "without authentication",
-                "fix: leave out --allow-host",
+                "fix: remove --allow-host",
                 "--without-auth",
             ],
         ),
@@ -129,7 +129,7 @@ fn says_what_is_wrong_and_how_to_fix_it() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{arguments:?}");
         for part in says {
-            assert!(stderr.contains(part), "{arguments:?} must say {part:?}, said:\n{stderr}");
+            assert!(stderr.contains(part), "{arguments:?} must print {part:?}, printed:\n{stderr}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `bindpost openapi`: a document and a service in, an MCP server out.
+//! `bindpost openapi`: serves a document and an upstream service as an MCP server.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::bindpost;
 
-/// A document in a file of its own, which goes away with it.
+/// A document in a temporary file, which is deleted with it.
 struct Spec(PathBuf);
 
 impl Spec {
@@ -49,12 +49,12 @@ impl Drop for Spec {
     }
 }
 
-/// A service that answers one request with two pets; what it was asked comes back.
+/// Starts a service that answers one request with two pets. Its thread returns the request.
 fn shop() -> (String, std::thread::JoinHandle<String>) {
     answering(r#"[{"id":1},{"id":2}]"#)
 }
 
-/// A service that answers one request with this; what it was asked comes back.
+/// Starts a service that answers one request with this body. Its thread returns the request.
 fn answering(body: &'static str) -> (String, std::thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("binds");
     let base = format!("http://{}/v1", listener.local_addr().expect("bound"));
@@ -76,7 +76,7 @@ fn answering(body: &'static str) -> (String, std::thread::JoinHandle<String>) {
     (base, serving)
 }
 
-/// A server, and what it said of itself.
+/// A server and the line that it printed.
 struct Serving(Child, Value);
 
 impl Serving {
@@ -92,7 +92,7 @@ impl Serving {
             .spawn()
             .expect("bindpost runs");
         let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("it says what runs");
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("one line");
         let said = serde_json::from_str(&line).expect("one line of JSON");
         Serving(child, said)
     }
@@ -154,7 +154,7 @@ fn serves_a_document_with_a_key_and_a_fixed_parameter() {
 }
 
 #[test]
-fn the_documents_own_server_and_the_selection_count() {
+fn the_server_of_the_document_and_the_selection_are_applied() {
     let (base, shop) = shop();
     let spec = Spec::write("openapi-server", Some(&base));
     let serving = Serving::start(&["openapi", spec.path(), "--read-only", "--list-budget", "10", "--bearer"]);
@@ -165,7 +165,7 @@ fn the_documents_own_server_and_the_selection_count() {
     );
     let answer =
         serving.call("callOperation", json!({"operation": "deletePet", "arguments": {"petId": "1"}}));
-    assert!(answer.contains("only reads"), "{answer}");
+    assert!(answer.contains("is read-only"), "{answer}");
     let answer = serving.call("callOperation", json!({"operation": "listPets"}));
     assert!(answer.contains(r#""items":[{"id":1},{"id":2}]"#), "{answer}");
     let asked = shop.join().expect("asked");
@@ -173,7 +173,7 @@ fn the_documents_own_server_and_the_selection_count() {
 }
 
 #[test]
-fn an_identity_of_entra_stands_for_a_secret() {
+fn an_entra_identity_replaces_the_secret() {
     let (base, shop) = shop();
     let (identity, tokens) = answering(r#"{"access_token":"t0ken","expires_in":"86400"}"#);
     let spec = Spec::write("openapi-entra", Some(&base));
@@ -188,7 +188,7 @@ fn an_identity_of_entra_stands_for_a_secret() {
 }
 
 #[test]
-fn the_start_screen_goes_to_stderr_and_stdio_is_mcp() {
+fn with_stdio_the_start_screen_is_printed_on_stderr() {
     let spec = Spec::write("openapi-stdio", Some("https://pets.example/v1"));
     let mut child = bindpost(&["openapi", spec.path(), "--exclude", "nothing*", "--stdio"])
         .stdin(Stdio::piped())
@@ -209,38 +209,38 @@ fn the_start_screen_goes_to_stderr_and_stdio_is_mcp() {
         "bytes of tools/list",
         "\"nothing*\" denies no operation",
     ] {
-        assert!(stderr.contains(says), "must say {says:?}, said:\n{stderr}");
+        assert!(stderr.contains(says), "must print {says:?}, printed:\n{stderr}");
     }
 }
 
 #[test]
-fn mistakes_are_told_with_their_fix() {
+fn errors_contain_a_fix() {
     let spec = Spec::write("openapi-mistakes", Some("/relative"));
     let base = ["--base-url", "http://shop.example"];
     for (arguments, secret, says) in [
-        (vec![], "", vec!["does not say where", "fix: say it with --base-url"]),
-        (vec!["--base-url", "shop.example"], "", vec!["not an address", "https://api.example.com"]),
+        (vec![], "", vec!["no absolute server URL", "fix: set it with --base-url"]),
+        (vec!["--base-url", "shop.example"], "", vec!["not a URL", "https://api.example.com"]),
         (
             vec!["--base-url", "https://shop.example", "--bearer"],
             "",
             vec!["fix: set BINDPOST_UPSTREAM_SECRET"],
         ),
         ([&base[..], &["--bearer"]].concat(), "s", vec!["plain HTTP", "--allow-plain"]),
-        (vec!["--base-url", "https://shop.example"], "s", vec!["nothing says how to send it", "--bearer"]),
-        (vec!["--base-url", "https://shop.example", "--bearer"], "s\nx", vec!["no header can hold", "fix:"]),
+        (vec!["--base-url", "https://shop.example"], "s", vec!["no flag says how to send it", "--bearer"]),
+        (vec!["--base-url", "https://shop.example", "--bearer"], "s\nx", vec!["invalid in a header", "fix:"]),
         ([&base[..], &["--set", "x"]].concat(), "", vec!["--set x", "NAME=VALUE"]),
         ([&base[..], &["--tag", "pet"]].concat(), "", vec!["none is selected", "fix:"]),
         (
             [&base[..], &["--bearer", "--pass-header", "authorization"]].concat(),
             "s",
-            vec!["two answers", "fix:"],
+            vec!["conflicts with --bearer", "fix:"],
         ),
         (
             [&base[..], &["--pass-header", "host", "--allow-plain"]].concat(),
             "",
-            vec!["cannot be handed on", "fix:"],
+            vec!["cannot be forwarded", "fix:"],
         ),
-        ([&base[..], &["--host", "0.0.0.0"]].concat(), "", vec!["0.0.0.0", "fix: leave out --host"]),
+        ([&base[..], &["--host", "0.0.0.0"]].concat(), "", vec!["0.0.0.0", "fix: remove --host"]),
         ([&base[..], &["--bearer", "--key-query", "k"]].concat(), "s", vec!["--key-query", "--bearer"]),
     ] {
         let output = bindpost(&["openapi", spec.path()])
@@ -251,19 +251,19 @@ fn mistakes_are_told_with_their_fix() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{arguments:?}");
         for part in says {
-            assert!(stderr.contains(part), "{arguments:?} must say {part:?}, said:\n{stderr}");
+            assert!(stderr.contains(part), "{arguments:?} must print {part:?}, printed:\n{stderr}");
         }
     }
     let output = bindpost(&["openapi", "https://shop.example/openapi.json"]).output().expect("bindpost runs");
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && stderr.contains("fix: download it"), "{stderr}");
+    assert!(!output.status.success() && stderr.contains("fix: download the document"), "{stderr}");
     let output = bindpost(&["openapi", "there-is-no-such.json"]).output().expect("bindpost runs");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && stderr.contains("there-is-no-such.json"), "{stderr}");
 }
 
 #[test]
-fn a_document_does_not_lead_to_metadata_services() {
+fn a_document_cannot_use_metadata_services_as_its_server() {
     for (at, server) in
         ["http://169.254.169.254", "http://0xA9FEA9FE/latest", "http://metadata.google.internal"]
             .into_iter()

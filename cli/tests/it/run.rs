@@ -1,4 +1,4 @@
-//! `bindpost run` as its users meet it: real processes, real signals, small apps that need no packages.
+//! `bindpost run` with real processes, real signals and small apps that need no packages.
 
 mod app;
 mod changes;
@@ -19,7 +19,7 @@ mod stopping;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Asks again and again until there is an answer, and fails when it does not come in time.
+/// Polls until there is a value. Fails after the time limit.
 fn eventually<T>(limit: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + limit;
     loop {
@@ -31,12 +31,12 @@ fn eventually<T>(limit: Duration, what: &str, mut ask: impl FnMut() -> Option<T>
     }
 }
 
-/// Runs parts of a test that mostly wait at the same time.
+/// Runs parts of a test in parallel that mostly wait.
 fn side_by_side<const N: usize>(parts: [&(dyn Fn() + Sync); N]) {
     thread::scope(|scope| {
         parts.map(|part| scope.spawn(part)).map(|part| part.join().expect("each part holds"))
     });
 }
 
-/// For what takes a moment on an idle machine, and longer on a busy one.
+/// Time limit of operations that take a moment on an idle machine and longer on a busy one.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,5 +1,5 @@
-//! `bindpost search-service` loses nothing that it has acknowledged: not when it is killed, not when its files are
-//! damaged, not when the disk is full.
+//! `bindpost search-service` keeps every acknowledged document when it is killed, when its files are
+//! damaged and when the disk is full.
 
 mod client;
 mod model;
@@ -19,7 +19,7 @@ use self::model::{Random, Writer};
 const ROUNDS: u64 = 200;
 const INDEX: &str = "/indexes('crash')";
 
-/// A folder that goes away with the test.
+/// A folder that is deleted with the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -75,14 +75,14 @@ fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
                 let mut own = Random::new(random.next());
                 let (said, address, key) = (said.clone(), &address, &key);
                 scope.spawn(move || {
-                    // Until the process is gone.
+                    // Writes until the process has ended.
                     while writer.write(&mut Client::new(address, key), &mut own) {
                         let _ = said.send(());
                     }
                 });
             }
             if round % 25 == 10 {
-                // A field is added while documents come.
+                // Adds a field while documents are written.
                 let mut client = Client::new(&address, &key);
                 scope.spawn(move || add_field(&mut client, round));
             }
@@ -98,7 +98,7 @@ fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
             damage_full_text(&folder.0, round / 20);
         }
         if round % 10 == 4 {
-            // A start is no safer than the rest.
+            // Kills a process while it starts.
             let mut starting = Process::spawn(&folder.0);
             thread::sleep(Duration::from_micros(random.below(150_000)));
             starting.kill().expect("ends");
@@ -107,7 +107,7 @@ fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
         process = Process::start(&folder.0);
         model::compare(&mut process.client(), &mut writers, round);
     }
-    assert!(acknowledged > 100, "the test did something: {acknowledged}");
+    assert!(acknowledged > 100, "too few acknowledged batches: {acknowledged}");
     assert_eq!(fs::read(folder.0.join("keys.json")).expect("keys"), keys);
 }
 
@@ -118,7 +118,7 @@ fn add_field(client: &mut Client, round: u64) {
     let _ = client.send("PUT", INDEX, Some(&index));
 }
 
-/// Does one of several things to what is derived from the documents.
+/// Damages one of the files that are derived from the documents.
 fn damage_full_text(data: &Path, kind: u64) {
     let index =
         fs::read_dir(data.join("indexes")).expect("indexes").next().expect("one").expect("one").path();
@@ -146,14 +146,14 @@ fn cut(file: &Path) {
     fs::write(file, &bytes[..bytes.len() / 3]).expect("writes");
 }
 
-/// How a start that fails ends: its exit code and what it said.
+/// Runs a start that fails. Returns its exit code and stderr.
 fn failed_start(data: &Path) -> (Option<i32>, String) {
     let output = Process::command(data).output().expect("bindpost runs");
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 #[test]
-fn a_damaged_file_is_named_with_a_way_out() {
+fn a_damaged_file_is_reported_with_a_fix() {
     let folder = Folder::new("damage");
     let mut process = Process::start(&folder.0);
     let mut client = process.client();
@@ -169,7 +169,7 @@ fn a_damaged_file_is_named_with_a_way_out() {
     assert!(code == Some(1) && said.contains("another process") && said.contains("fix:"), "{code:?} {said}");
     process.kill();
 
-    // One index is refused; the other one is served.
+    // The damaged index is rejected. The other index is served.
     let folders =
         fs::read_dir(folder.0.join("indexes")).expect("indexes").map(|entry| entry.expect("one").path());
     let bad = folders.into_iter().find(|path| path.to_string_lossy().contains("bad.")).expect("an index");
@@ -182,7 +182,7 @@ fn a_damaged_file_is_named_with_a_way_out() {
     let said = process.end();
     assert!(said.contains("bad") && said.contains("fix:") && !said.contains("panicked"), "{said}");
 
-    // The definitions are lost; the service starts without them, and keeps the file.
+    // The file of definitions is damaged. The service starts without definitions and keeps the file.
     cut(&folder.0.join("service.redb"));
     let mut process = Process::start(&folder.0);
     let mut client = process.client();
@@ -195,11 +195,11 @@ fn a_damaged_file_is_named_with_a_way_out() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_refuses_batches_and_loses_none() {
+fn a_full_disk_rejects_batches_and_keeps_all_documents() {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
     let folder = Folder::new("full");
-    // A limit for the size of files stands in for the end of the disk: 4 MB, or 8 in some shells.
+    // A limit on the file size simulates a full disk: 4 MB, or 8 MB in some shells.
     let program = Process::command(&folder.0);
     let mut limited = std::process::Command::new("sh");
     limited.args(["-c", "trap '' XFSZ; ulimit -S -f 8192; exec \"$0\" \"$@\""]);
@@ -224,7 +224,7 @@ fn a_full_disk_refuses_batches_and_loses_none() {
     assert!(taken > 0);
     assert_eq!(write(&mut client, taken), Ok(507));
     let before = 20 * u64::try_from(taken).expect("small");
-    assert_eq!(count(&mut client), before, "what is there can be read");
+    assert_eq!(count(&mut client), before, "existing documents can be read");
     let search = json!({"search": "long", "filter": "writer eq 0", "select": "id"});
     let (_, found) =
         client.ask("POST", &format!("{INDEX}/docs/search.post.search"), Some(&search)).expect("answers");

@@ -1,4 +1,4 @@
-//! `bindpost search`: the embedded service with its sample, and a service that is named.
+//! `bindpost search` with the embedded service and its sample, and with the service of `--endpoint`.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::bindpost;
 
-/// A folder that goes away with the test.
+/// A folder that is deleted with the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -26,7 +26,7 @@ impl Drop for Folder {
     }
 }
 
-/// The program in a folder, with no keys in its environment.
+/// Returns the command in this folder, without keys in its environment.
 fn search(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = bindpost(&["search"]);
     command
@@ -37,7 +37,7 @@ fn search(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// A server that runs, and the line it said.
+/// A running server and the line that it printed.
 struct Server(Child, Value);
 
 impl Server {
@@ -62,7 +62,7 @@ impl Server {
             .collect()
     }
 
-    /// A request of MCP, and its answer.
+    /// Sends an MCP request and returns its response.
     fn ask(&self, request: &Value) -> Value {
         let (host, _) = self.text("/mcp").trim_start_matches("http://").split_once('/').expect("a path");
         let mut socket = TcpStream::connect(host).expect("connects");
@@ -89,7 +89,7 @@ impl Drop for Server {
     }
 }
 
-/// Whether it said that the sample was made, and no warning.
+/// Asserts that the sample was created without warnings.
 fn assert_fresh(server: &Server) {
     assert_eq!(server.1["warnings"], json!([]), "{}", server.1);
     let made = server.1["sample"].as_array().expect("what was made");
@@ -111,7 +111,7 @@ fn serves_the_sample_and_finds_it_again() {
     assert_eq!(greeting["result"]["serverInfo"]["name"], "bindpost-search", "{greeting}");
     assert!(greeting["result"]["instructions"].as_str().is_some_and(|text| text.contains("listIndexes")));
 
-    // A second program cannot have the folder, and is told so.
+    // A second program cannot open the folder and reports this.
     let second = search(&folder.0, &["--port", "0"]).output().expect("bindpost runs");
     let said = String::from_utf8_lossy(&second.stderr);
     assert!(!second.status.success() && said.contains("another process") && said.contains("fix:"), "{said}");
@@ -123,7 +123,7 @@ fn serves_the_sample_and_finds_it_again() {
 }
 
 #[test]
-fn makes_no_sample_when_told_so() {
+fn no_sample_creates_no_sample() {
     let folder = Folder::new("search-empty");
     let server = Server::start(search(&folder.0, &["--no-sample", "--data", "elsewhere"]));
     assert_eq!(server.indexes(), []);
@@ -131,7 +131,7 @@ fn makes_no_sample_when_told_so() {
 }
 
 #[test]
-fn serves_a_service_that_is_named_with_a_key_of_the_environment() {
+fn serves_the_service_of_endpoint_with_a_key_from_the_environment() {
     let folder = Folder::new("search-endpoint");
     let service = Server::start(search(&folder.0, &["--data", "data"]));
     let keys = std::fs::read(folder.0.join("data/keys.json")).expect("keys");
@@ -148,7 +148,7 @@ fn serves_a_service_that_is_named_with_a_key_of_the_environment() {
         assert_eq!(server.1["warnings"], json!([]));
     }
 
-    // A wrong key is no reason not to start, but is told, with what to do. The key itself is not.
+    // With a wrong key the server starts with a warning and a fix. The key itself is not printed.
     let mut command = search(&folder.0, &["--endpoint", url]);
     command.env("AZURE_SEARCH_API_KEY", "not-the-key");
     let server = Server::start(command);
@@ -163,7 +163,7 @@ fn serves_a_service_that_is_named_with_a_key_of_the_environment() {
 }
 
 #[test]
-fn a_screen_tells_people_what_runs() {
+fn the_start_screen_shows_service_sample_and_indexes() {
     let folder = Folder::new("search-screen");
     let mut child =
         search(&folder.0, &["--port", "0"]).stderr(Stdio::piped()).spawn().expect("bindpost runs");
@@ -180,13 +180,13 @@ fn a_screen_tells_people_what_runs() {
 }
 
 #[test]
-fn says_what_is_wrong_with_the_options() {
+fn invalid_options_are_rejected_with_a_fix() {
     let folder = Folder::new("search-options");
     for (arguments, says) in [
-        (vec!["--endpoint", "http://a.search.windows.net"], vec!["in the clear", "fix: write https://"]),
+        (vec!["--endpoint", "http://a.search.windows.net"], vec!["unencrypted", "fix: write https://"]),
         (vec!["--endpoint", "hotels"], vec!["hotels", "https://NAME.search.windows.net"]),
         (vec!["--endpoint", "https://a", "--no-sample"], vec!["--endpoint", "--no-sample"]),
-        (vec!["--host", "0.0.0.0"], vec!["0.0.0.0", "fix: leave out --host"]),
+        (vec!["--host", "0.0.0.0"], vec!["0.0.0.0", "fix: remove --host"]),
         (vec!["--stdio", "--json"], vec!["--stdio", "--json"]),
     ] {
         let output =
@@ -194,8 +194,8 @@ fn says_what_is_wrong_with_the_options() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{arguments:?}");
         for part in says {
-            assert!(stderr.contains(part), "{arguments:?} must say {part:?}, said:\n{stderr}");
+            assert!(stderr.contains(part), "{arguments:?} must print {part:?}, printed:\n{stderr}");
         }
     }
-    assert!(!folder.0.join(".bindpost").exists(), "nothing was made");
+    assert!(!folder.0.join(".bindpost").exists(), "a folder was created");
 }

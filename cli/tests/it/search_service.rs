@@ -1,4 +1,4 @@
-//! `bindpost search-service`, as its page of documentation tells people to use it.
+//! `bindpost search-service`, used as docs/search-service.md describes.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -10,10 +10,10 @@ use serde_json::Value;
 use crate::bindpost;
 
 const DOCUMENT: &str = include_str!("../../../docs/search-service.md");
-/// Where the commands of the document find it.
+/// The address in the commands of the document.
 const DOCUMENTED: &str = "127.0.0.1:8181";
 
-/// A service with a folder of its own; both go away with it.
+/// A service with its own folder. Dropping it stops the service and deletes the folder.
 struct Service {
     child: Child,
     folder: PathBuf,
@@ -22,7 +22,7 @@ struct Service {
 }
 
 impl Service {
-    /// Started by the first command of the document, on a free port and in another folder.
+    /// Starts the service with the first command of the document, on a free port and in another folder.
     fn start() -> Service {
         let command = DOCUMENT
             .lines()
@@ -38,14 +38,14 @@ impl Service {
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("piped"))
             .read_line(&mut line)
-            .expect("it says where it is");
+            .expect("it prints its address");
         let said: Value = serde_json::from_str(&line).expect("one line of JSON");
         let text = |pointer: &str| said.pointer(pointer).and_then(Value::as_str).expect(pointer).to_owned();
         let address = text("/url").trim_start_matches("http://").to_owned();
         Service { child, folder, address, key: text("/newKeys/admin/0") }
     }
 
-    /// Does what a curl command of the document says; the status and the body of the answer.
+    /// Runs a curl command of the document. Returns status and body of the response.
     fn curl(&self, command: &str) -> (u16, Value) {
         let mut words = words(command, &self.key).into_iter();
         let (mut url, mut headers, mut body) = (String::new(), String::new(), String::new());
@@ -83,7 +83,8 @@ impl Drop for Service {
     }
 }
 
-/// The words of a command, as a shell makes them: quotes go, and `$KEY` between double ones is the key.
+/// Splits a command into words as a shell does. Quotes are removed, and `$KEY` in double quotes is
+/// replaced by the key.
 fn words(command: &str, key: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = command.trim_start();
@@ -95,7 +96,7 @@ fn words(command: &str, key: &str) -> Vec<String> {
         };
         match quote {
             Some('"') => words.push(word.replace("$KEY", key)),
-            // The command goes on in the next line.
+            // The command continues on the next line.
             None if word == "\\" => {}
             _ => words.push(word.to_owned()),
         }
@@ -106,8 +107,8 @@ fn words(command: &str, key: &str) -> Vec<String> {
 
 #[test]
 fn the_first_search_of_the_documentation_works() {
-    let (_, console) = DOCUMENT.split_once("```console\n").expect("there are commands");
-    let (console, rest) = console.split_once("```").expect("they end");
+    let (_, console) = DOCUMENT.split_once("```console\n").expect("the document has commands");
+    let (console, rest) = console.split_once("```").expect("the block ends");
     let (_, shown) = rest.split_once("```json\n").expect("the answer is shown");
     let (shown, _) = shown.split_once("```").expect("it ends");
     let service = Service::start();

@@ -1,10 +1,10 @@
-//! bindpost's contestant in `bench/`: three tools, 100 dummy tools, one resource.
+//! The bindpost server of the benchmarks in `bench/`: three tools, 100 dummy tools, one resource.
 //!
 //!     cargo run -p bench-server -- --port 3000               # with sessions
 //!     cargo run -p bench-server -- --stateless --port 3000   # without session ids
 //!
-//! Everything is as a user gets it: arguments are validated, Host and Origin checked, limits armed.
-//! Only the caps on sessions are raised, because one client of the benchmark opens more than 10,000.
+//! All defaults apply: arguments are validated, Host and Origin are checked, limits are enforced. Only
+//! the limits on sessions are raised, because one client of the benchmark opens more than 10,000.
 
 use anyhow::{Context as _, bail};
 use bench_common as workload;

@@ -1,8 +1,8 @@
-// Counts what a tool list, and what it points to, tells of operations and subtypes.
+// Counts the operations and subtypes in a tool list and in the definitions it refers to.
 
 const plain = (name) => name.toLowerCase().replace(/[^a-z0-9]/g, '');
 
-/** A schema with references of its own document followed. */
+/** Resolves the references of a schema within its own document. */
 function follow(schema, root) {
   let followed = schema;
   for (let steps = 0; typeof followed?.$ref === 'string' && steps < 32; steps += 1) {
@@ -12,7 +12,7 @@ function follow(schema, root) {
   return followed && typeof followed === 'object' ? followed : {};
 }
 
-/** The properties of an object schema: of all its parts, and of its alternatives if asked for. */
+/** Returns the properties of an object schema and of all its parts, optionally with its alternatives. */
 function properties(schema, root, alternatives, depth = 0) {
   if (depth > 16) return {};
   const it = follow(schema, root);
@@ -25,13 +25,13 @@ function properties(schema, root, alternatives, depth = 0) {
 }
 
 /**
- * Whether a model can give what an operation needs: every required parameter is an argument, and every member of the
- * body is described, in the argument for the body or beside the parameters. `lookUp` gives the definition that a
- * description points to.
+ * Returns whether a model can call an operation: every required parameter is an argument, and every member of the
+ * body is described, in the argument for the body or beside the parameters. `lookUp` returns the definition that a
+ * description refers to.
  */
 export async function isUsable(operation, schema, lookUp) {
   const given = properties(schema, schema, true);
-  // Some peers write the place of a parameter before its name, or behind it.
+  // Some peers write the location of a parameter before or after its name.
   const names = Object.keys(given).flatMap((name) => {
     const [, bare] = name.match(/^(?:(?:path|query|header)_+)?(.*?)(?:__?(?:path|query|header))?$/);
     return [plain(name), plain(bare)];
@@ -48,7 +48,7 @@ export async function isUsable(operation, schema, lookUp) {
   return operation.members.every((name) => described.has(name));
 }
 
-/** Every schema inside a schema, with the name it is defined under, if it has one. */
+/** Yields every schema inside a schema, with the name of its definition, if it has one. */
 function* schemas(node, name) {
   if (Array.isArray(node)) {
     for (const item of node) yield* schemas(item);
@@ -63,8 +63,8 @@ function* schemas(node, name) {
 }
 
 /**
- * The subtypes that schemas tell of. Named: a definition or a title of that name, or the discriminator's value at the
- * discriminator's property. Described: there, and with the members that the subtype adds.
+ * Returns the subtypes in schemas. Named: a definition or a title of that name, or the discriminator's value in the
+ * discriminator's property. Described: named, and with the members that the subtype adds.
  */
 export function subtypesIn(roots, subtypes) {
   const byName = new Map(subtypes.map((subtype) => [subtype.name, subtype]));
@@ -88,7 +88,7 @@ export function subtypesIn(roots, subtypes) {
   return { named, described };
 }
 
-/** The tool of an operation: peers keep the operation's id, in a spelling of their own. */
+/** Returns the tool of an operation. Peers keep the operation's id, in their own spelling. */
 export function toolOf(operation, tools) {
   return tools.find((tool) => plain(tool.name) === plain(operation.id));
 }

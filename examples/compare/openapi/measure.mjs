@@ -1,7 +1,8 @@
 // Measures MCP servers over the same Swagger with one client: node measure.mjs PLAN
 //
-// PLAN is JSON: the `folder` and `names` of the documents, and `subjects` with the `servers` that serve them together and
-// the one to `start` for the clock. Prints one line of JSON per subject.
+// PLAN is JSON: the `folder` and `names` of the documents, and `subjects`. A subject has the `servers`
+// that serve the documents together and the server to `start` for the time measurement. Prints one line
+// of JSON per subject.
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { connect as dial, createServer } from 'node:net';
@@ -17,7 +18,7 @@ const PATIENCE = 60_000;
 const plan = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 const { operations, subtypes } = demands(plan.folder, plan.names);
 
-/** Starts a server and lists its tools; what counts is what came over the wire, not what the client made of it. */
+/** Starts a server and lists its tools. The messages on the wire are measured, not those the client parsed. */
 async function open({ command, http }) {
   const begin = performance.now();
   const { transport, stop } = http ? await overHttp(command) : overStdio(command);
@@ -37,7 +38,7 @@ async function open({ command, http }) {
       await client
         .request({ method: 'tools/list', params: cursor ? { cursor } : {} }, { timeout: PATIENCE })
         .catch((error) => (refusal = error));
-      if (pages.length === before) throw refusal ?? new Error('no answer to tools/list');
+      if (pages.length === before) throw refusal ?? new Error('no response to tools/list');
       cursor = pages.at(-1).nextCursor;
     } while (cursor);
     const seconds = (performance.now() - begin) / 1000;
@@ -48,7 +49,7 @@ async function open({ command, http }) {
   }
 }
 
-/** What a process says on its way out; `stop` ends it and gives that. */
+/** Collects the output of a process. The returned function gives its last error line. */
 function collect(...outputs) {
   let said = '';
   // The last lines are enough, without colours.
@@ -77,7 +78,7 @@ async function overHttp(command) {
   const deadline = performance.now() + PATIENCE;
   while (!(await listens(port))) {
     if (ended || performance.now() > deadline) {
-      // What it said last may still be on its way.
+      // The last output may still be in transit.
       await sleep(50);
       throw new Error(stop() || 'it does not listen');
     }
@@ -100,7 +101,7 @@ const listens = (port) =>
     socket.on('error', () => resolve(false)).on('connect', () => socket.destroy());
   });
 
-/** What `describeOperation` and its look-ups tell, for servers that stand for all operations with three tools. */
+/** Reads `describeOperation` and its definitions, for servers with three tools for all operations. */
 async function described(client) {
   const ask = async (args) => {
     const result = await client.callTool({ name: 'describeOperation', arguments: args });
@@ -176,7 +177,7 @@ async function median(server) {
 const answering = operations.filter((operation) => operation.answers).length;
 console.log(JSON.stringify({ operations: operations.length, answering, subtypes: subtypes.length }));
 for (const subject of plan.subjects) {
-  // A peer that could not be installed comes with its error.
+  // A peer that could not be installed is reported with its error.
   const failed = (error) => ({ name: subject.name, error: error.message });
   const figures = subject.error ? subject : await measure(subject).catch(failed);
   console.log(JSON.stringify(figures));

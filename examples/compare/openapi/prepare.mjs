@@ -1,7 +1,8 @@
-// The documents as the peers can take them: node prepare.mjs FOLDER OUT NAME…
+// Converts the documents for the peers: node prepare.mjs FOLDER OUT NAME…
 //
-// NAME.json becomes OUT/NAME.2.json, the same Swagger without what keeps peers from reading it, and OUT/NAME.3.json, which
-// swagger2openapi made of that. Nothing that a client would see is added or taken away.
+// NAME.json becomes OUT/NAME.2.json, the same Swagger without the parts that peers cannot read, and
+// OUT/NAME.3.json, which swagger2openapi converts from that. Nothing that is visible to clients is
+// added or removed.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import converter from 'swagger2openapi';
@@ -9,18 +10,18 @@ import converter from 'swagger2openapi';
 const [folder, out, ...names] = process.argv.slice(2);
 const read = (name) => JSON.parse(readFileSync(join(folder, `${name}.json`), 'utf8'));
 
-/** In place of a file that is not there beside these: what answers with an error have. */
+/** Replaces a missing file: the schemas of error responses. */
 const ERRORS = {
   ErrorResponse: { type: 'object', properties: { error: { $ref: '#/definitions/ErrorDetail' } } },
   ErrorDetail: { type: 'object', properties: { code: { type: 'string' }, message: { type: 'string' } } },
 };
 
-/** Makes references to other files local, and copies what they lead to. */
+/** Makes references to other files local, and copies their targets. */
 function localise(node, definitions) {
   if (Array.isArray(node)) {
     for (const item of node) localise(item, definitions);
   } else if (node && typeof node === 'object') {
-    // The requests and answers shown there are files too, and not there either.
+    // The examples are in other files, which are missing too.
     delete node['x-ms-examples'];
     const [file, pointer] = typeof node.$ref === 'string' ? node.$ref.split('#') : [''];
     if (file) {

@@ -1,13 +1,14 @@
-// What a Swagger document asks of whoever serves it: operations with their inputs, and the subtypes of discriminators.
+// Reads what a Swagger document requires of a server: operations with their inputs, and
+// the subtypes of discriminators.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const METHODS = ['get', 'put', 'post', 'delete', 'patch', 'head', 'options'];
 
-/** The operator or the server gives these; a model has nothing to say there. */
+/** The operator or the server sets these, not the model. */
 const NOT_ASKED = ['api-version', 'prefer', 'x-ms-client-request-id', 'client-request-id'];
 
-/** Reads documents one by one: names in one do not hide those of another. */
+/** Reads documents separately, so that names in one do not hide those of another. */
 export function demands(folder, names) {
   const all = { operations: [], subtypes: [] };
   for (const name of names) {
@@ -18,7 +19,7 @@ export function demands(folder, names) {
   return all;
 }
 
-/** Follows a reference inside the document; one to another file leads nowhere, and no body has one. */
+/** Resolves a reference inside the document. References to other files are not resolved, and no body has one. */
 function follow(node, swagger) {
   const [, kind, name] = node.$ref?.match(/^#\/(\w+)\/(.+)$/) ?? [];
   return kind ? swagger[kind][name] : node;
@@ -37,7 +38,7 @@ function operations(swagger) {
         required: parameters
           .filter((it) => it.in !== 'body' && it.required && !NOT_ASKED.includes(it.name.toLowerCase()))
           .map((it) => it.name),
-        // What only the service writes is not for the caller to give.
+        // Members that only the service writes are not arguments.
         members: Object.entries(body ? members(body.schema, swagger) : {})
           .filter(([, schema]) => !schema.readOnly)
           .map(([name]) => name),
@@ -48,7 +49,7 @@ function operations(swagger) {
   return found;
 }
 
-/** The members of an object, inherited ones too. */
+/** Returns the members of an object, including inherited ones. */
 function members(schema, swagger) {
   const followed = follow(schema, swagger);
   const inherited = (followed.allOf ?? []).map((part) => members(part, swagger));

@@ -75,7 +75,7 @@ async def create_order(
 
 @mcp.tool(annotations={"readOnlyHint": True})
 async def get_time() -> str:
-    """The server's time; open to anybody."""
+    """The server's time; no key required."""
     return datetime.now(UTC).isoformat()
 
 
@@ -93,9 +93,9 @@ def order_summary(orderId: Annotated[str, "The order's id"], tone: str = "friend
     return f"Summarize order {orderId} for the customer in a {tone} tone."
 
 
-# Lets requests with the key pass, and those that need none.
+# Accepts requests with the key, and requests that need none.
 class RequireKey(BaseHTTPMiddleware):
-    # What a client without a key needs to find and call get_time.
+    # The methods to find and call get_time, which need no key.
     open_methods = {"initialize", "notifications/initialized", "server/discover", "ping", "tools/list"}
 
     def __init__(self, app, key: str):

@@ -85,7 +85,7 @@ function buildServer() {
 
   server.registerTool(
     "get_time",
-    { description: "The server's time; open to anybody.", annotations: { readOnlyHint: true } },
+    { description: "The server's time; no key required.", annotations: { readOnlyHint: true } },
     () => ({ content: [{ type: "text", text: new Date().toISOString() }] }),
   );
 
@@ -112,7 +112,7 @@ function buildServer() {
   return server;
 }
 
-// What a client without a key needs to find and call `get_time`.
+// The methods to find and call `get_time`, which need no key.
 const openMethods = ["initialize", "notifications/initialized", "server/discover", "ping", "tools/list"];
 
 function isOpen(message?: { method?: string; params?: { name?: string } }) {
@@ -120,7 +120,7 @@ function isOpen(message?: { method?: string; params?: { name?: string } }) {
   return openMethods.includes(message?.method ?? "");
 }
 
-// Digests are of one length, as the comparison in constant time wants them.
+// Digests have equal lengths, as the constant-time comparison requires.
 const digest = (key: string) => hash("sha256", key, "buffer");
 
 const { ORDERS_KEY } = process.env;

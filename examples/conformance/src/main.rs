@@ -3,7 +3,7 @@
 //!     cargo run -p conformance -- --port 3000      # http://127.0.0.1:3000/mcp
 //!     cargo run -p conformance -- --stdio
 //!
-//! Names, texts and behaviour of the entries are what the suite asks for.
+//! Names, texts and behaviour of the entries are those that the suite requires.
 
 mod media;
 mod prompts;

@@ -1,4 +1,4 @@
-//! The smallest picture and the shortest sound.
+//! A minimal image and a minimal sound.
 
 /// A PNG of one red pixel.
 pub(crate) const PNG: &[u8] = &[

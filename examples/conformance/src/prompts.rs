@@ -1,4 +1,4 @@
-//! Prompts: plain, with arguments, with media, one that asks.
+//! Prompts: without arguments, with arguments, with media, and with a question to the user.
 
 use bindpost::protocol::client::ElicitParams;
 use bindpost::protocol::{Content, PromptMessage, ResourceContents};
@@ -48,7 +48,7 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
                     PromptMessage::user("Please process the embedded resource above."),
                 ]
             })
-            .description("A prompt with a resource in it"),
+            .description("A prompt with an embedded resource"),
         )
         .prompt(
             PromptEntry::new("test_prompt_with_image", async || {
@@ -57,11 +57,11 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
                     PromptMessage::user("Please analyze the image above."),
                 ]
             })
-            .description("A prompt with a picture in it"),
+            .description("A prompt with an image"),
         )
         .prompt(
             PromptEntry::new("test_input_required_result_prompt", asks)
-                .description("A prompt that asks for context first"),
+                .description("A prompt that asks the user for context first"),
         )
 }
 

@@ -1,4 +1,4 @@
-//! Resources: static, templated, watched.
+//! Resources: static, from a template, and with subscriptions.
 
 use std::sync::atomic::Ordering;
 
@@ -21,7 +21,7 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
         )
         .resource(
             ResourceEntry::new("test://static-binary", "static-binary", async || media::PNG.to_vec())
-                .description("A picture that does not change")
+                .description("An image that does not change")
                 .mime_type("image/png"),
         )
         .resource(

@@ -1,4 +1,4 @@
-//! Tools whose calls may go on as tasks.
+//! Tools whose calls may continue as tasks.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
         .tool(
             ToolEntry::new("failing_job", async || {
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                Err::<String, _>(ToolError::new("The job failed, as it was meant to."))
+                Err::<String, _>(ToolError::new("The job failed as intended."))
             })
             .description("Fails after a second")
             .task(TaskSupport::Required),
@@ -48,7 +48,7 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
         .tool(
             ToolEntry::new("protocol_error_job", async || {
                 tokio::time::sleep(Duration::from_millis(200)).await;
-                Err::<String, _>(ToolError::from(ProtocolError::Internal("the job broke".into())))
+                Err::<String, _>(ToolError::from(ProtocolError::Internal("the job failed".into())))
             })
             .description("Fails with a protocol error")
             .task(TaskSupport::WhenPossible),
@@ -65,7 +65,7 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
         )
         .tool(
             ToolEntry::new("test_tool_with_task", ask_then_task)
-                .description("Asks for a name, then goes on as a task"),
+                .description("Asks for a name, then continues as a task"),
         )
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::media;
 
-/// How many calls of `test_slow` were cancelled.
+/// Number of cancelled calls of `test_slow`.
 pub(crate) static CANCELLED: AtomicU64 = AtomicU64::new(0);
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -37,7 +37,7 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
         )
         .tool(
             ToolEntry::new("test_image_content", async || Content::image(media::PNG, "image/png"))
-                .description("A picture"),
+                .description("An image"),
         )
         .tool(
             ToolEntry::new("test_audio_content", async || Content::audio(media::WAV, "audio/wav"))
@@ -61,19 +61,21 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
                     Content::resource(resource.with_mime_type("application/json")),
                 ]
             })
-            .description("Text, a picture and a resource"),
+            .description("Text, an image and a resource"),
         )
         .tool(ToolEntry::new("test_tool_with_logging", log).description("Logs three times"))
-        .tool(ToolEntry::new("test_logging_tool", log).description("Logs if asked to"))
-        .tool(ToolEntry::new("test_tool_with_progress", progress).description("Tells how far it is"))
+        .tool(ToolEntry::new("test_logging_tool", log).description("Logs if the client requests it"))
+        .tool(ToolEntry::new("test_tool_with_progress", progress).description("Reports progress"))
         .tool(
             ToolEntry::new("test_error_handling", async || {
                 CallToolResult::error("This tool intentionally returns an error for testing")
             })
             .description("Fails"),
         )
-        .tool(ToolEntry::new("test_slow", slow).description("Takes its time"))
-        .tool(ToolEntry::new("test_reconnection", reconnection).description("Hangs up in the middle"))
+        .tool(ToolEntry::new("test_slow", slow).description("Runs for some seconds"))
+        .tool(
+            ToolEntry::new("test_reconnection", reconnection).description("Closes the stream in the middle"),
+        )
         .tool(
             ToolEntry::new("test_x_mcp_header", async |Args(arguments): Args<Value>| {
                 format!("Region: {}", arguments["region"])
@@ -86,7 +88,7 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
             ToolEntry::new("json_schema_2020_12_tool", async |Args(arguments): Args<Value>| {
                 arguments.to_string()
             })
-            .description("Has a schema with everything")
+            .description("Has a schema with many keywords")
             .input_schema(rich_schema()),
         )
         .tool(
@@ -128,7 +130,7 @@ fn add_asking(server: ServerBuilder) -> ServerBuilder {
                 context.log(LogLevel::Info, None, "about to ask").await;
                 ask_name(&context).await
             })
-            .description("Says something, then asks"),
+            .description("Logs a message, then asks"),
         )
         .tool(
             ToolEntry::new("test_input_required_result_elicitation", async |context: Context| {
@@ -158,7 +160,7 @@ fn add_asking(server: ServerBuilder) -> ServerBuilder {
         )
         .tool(
             ToolEntry::new("test_input_required_result_tampered_state", confirm)
-                .description("Asks, and notices a changed state"),
+                .description("Asks, and detects a changed state"),
         )
         .tool(
             ToolEntry::new("test_input_required_result_multiple_inputs", multiple_inputs)
@@ -192,7 +194,7 @@ async fn progress(context: Context) -> &'static str {
 }
 
 async fn slow(context: Context, Args(Slow { seconds }): Args<Slow>) -> String {
-    /// Counts calls that end before they are done.
+    /// Counts calls that are dropped before they are done.
     struct Unfinished(bool);
     impl Drop for Unfinished {
         fn drop(&mut self) {
@@ -216,7 +218,8 @@ async fn reconnection(context: Context) -> &'static str {
 
 async fn trigger_tool_change(context: Context) -> &'static str {
     let server = context.server();
-    let dynamic = ToolEntry::new("test_dynamic_tool", async || "dynamic").description("Comes and goes");
+    let dynamic = ToolEntry::new("test_dynamic_tool", async || "dynamic")
+        .description("Added and removed by another tool");
     if server.catalog().add_tool(dynamic).is_err() {
         server.catalog().remove_tool("test_dynamic_tool");
     }
@@ -225,7 +228,8 @@ async fn trigger_tool_change(context: Context) -> &'static str {
 
 async fn trigger_prompt_change(context: Context) -> &'static str {
     let server = context.server();
-    let dynamic = PromptEntry::new("test_dynamic_prompt", async || "dynamic").description("Comes and goes");
+    let dynamic = PromptEntry::new("test_dynamic_prompt", async || "dynamic")
+        .description("Added and removed by another tool");
     if server.catalog().add_prompt(dynamic).is_err() {
         server.catalog().remove_prompt("test_dynamic_prompt");
     }
@@ -306,7 +310,7 @@ async fn what_it_can(context: Context) -> Result<String, ToolError> {
     if can.elicits_by_form() {
         return ask_name(&context).await;
     }
-    Ok("The client can be asked nothing".to_owned())
+    Ok("The client supports no questions".to_owned())
 }
 
 fn defaults_schema() -> Value {

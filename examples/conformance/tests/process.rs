@@ -1,7 +1,7 @@
-//! The server as a process: it ends when it is told to, and loses no answer on the way.
+//! The server as a process: it ends on a signal and answers all accepted calls.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// Longer than anything here takes on a busy machine.
+/// Time limit. It is longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const MODERN: &str = "2026-07-28";
 const LATEST: &str = "2025-11-25";
@@ -19,7 +19,7 @@ const LATEST: &str = "2025-11-25";
 #[test]
 fn sigterm_loses_no_answer_and_exits_with_0() {
     let server = Process::start();
-    // Sixteen calls of one session may run at once.
+    // Sixteen calls of one session may run at the same time.
     let sessions = [server.session(), server.session()];
     let (under_way, begun) = mpsc::channel();
     let mut calls = Vec::new();
@@ -70,11 +70,11 @@ fn sigterm_loses_no_answer_and_exits_with_0() {
         let answer = call.join().unwrap();
         let expected = format!("\"id\":{number},\"result\":");
         assert!(answer.contains(&expected), "call {number} was not answered: {answer}");
-        assert!(answer.contains("Slept "), "call {number} was not done: {answer}");
-        assert!(answer.ends_with("0\r\n\r\n"), "the answer of call {number} breaks off: {answer}");
+        assert!(answer.contains("Slept "), "call {number} did not finish: {answer}");
+        assert!(answer.ends_with("0\r\n\r\n"), "the response of call {number} is incomplete: {answer}");
     }
     let listener = listener.join().unwrap();
-    assert!(listener.contains("\"id\":\"l\",\"result\":"), "the listener got no last message: {listener}");
+    assert!(listener.contains("\"id\":\"l\",\"result\":"), "the listener got no final message: {listener}");
     assert!(listener.ends_with("0\r\n\r\n"), "{listener}");
     let unrelated = unrelated.join().unwrap();
     assert!(unrelated.ends_with("0\r\n\r\n"), "{unrelated}");
@@ -83,9 +83,9 @@ fn sigterm_loses_no_answer_and_exits_with_0() {
 }
 
 #[test]
-fn sigint_is_a_sigterm() {
+fn sigint_stops_the_server_like_sigterm() {
     let server = Process::start();
-    // It says where it listens a moment before it listens to signals.
+    // The server prints its address a moment before it handles signals.
     server.session();
     server.signal("INT");
     assert!(server.ended().success());
@@ -111,13 +111,13 @@ fn a_second_sigterm_ends_at_once() {
     server.terminate();
     let told = Instant::now();
     server.ended();
-    // The promise is 1 s; a busy machine gets more. Without the signal it would be 25.
+    // The requirement is 1 s. A busy machine gets more. Without the signal it would be 25 s.
     assert!(told.elapsed() < Duration::from_secs(10), "{:?}", told.elapsed());
     assert!(!call.join().unwrap().contains("\"result\""));
 }
 
 #[test]
-fn a_port_in_use_is_told_and_not_waited_for() {
+fn a_port_in_use_fails_at_once() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let began = Instant::now();
@@ -125,11 +125,11 @@ fn a_port_in_use_is_told_and_not_waited_for() {
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     assert!(!output.status.success());
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains(&address.to_string()), "the message does not name {address}: {told}");
+    assert!(told.contains(&address.to_string()), "the message does not contain {address}: {told}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
 }
 
-/// A server in a process of its own. It ends with its test, if not before.
+/// A server in a child process. It is killed at the end of its test.
 struct Process {
     child: std::cell::RefCell<Child>,
     address: SocketAddr,
@@ -149,7 +149,7 @@ impl Process {
         let line = lines.next().unwrap().unwrap();
         let address = line.strip_prefix("listening on http://").and_then(|rest| rest.strip_suffix("/mcp"));
         let address = address.unwrap_or_else(|| panic!("{line}")).parse().unwrap();
-        // What it still says must not block it.
+        // Its output is read, so that it does not block.
         std::thread::spawn(move || lines.for_each(drop));
         Process { child: child.into(), address }
     }
@@ -161,7 +161,7 @@ impl Process {
         stream
     }
 
-    /// The id of a new session.
+    /// Opens a session and returns its id.
     fn session(&self) -> String {
         let params = json!({"protocolVersion": LATEST, "capabilities": {},
             "clientInfo": {"name": "test", "version": "1"}});
@@ -192,7 +192,7 @@ impl Process {
             if let Some(status) = self.child.borrow_mut().try_wait().unwrap() {
                 return status;
             }
-            assert!(began.elapsed() < PATIENCE, "it does not end");
+            assert!(began.elapsed() < PATIENCE, "the server does not end");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -215,7 +215,7 @@ fn post(headers: &str, message: &Value) -> String {
     )
 }
 
-/// Reads until the server closes, and tells when the mark has come.
+/// Reads until the server closes the stream, and notifies when the mark has been read.
 fn read_to_end(mut stream: TcpStream, mark: &str, told: &mpsc::Sender<()>) -> String {
     let mut all = Vec::new();
     let mut piece = [0; 4096];

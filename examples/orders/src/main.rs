@@ -1,15 +1,15 @@
-//! A point-of-sale server: orders and a menu, with everything that a real one has but the database.
+//! A point-of-sale server: orders and a menu, complete except for a database.
 //!
 //! ```text
-//! cargo run -p orders                      on http://127.0.0.1:7071/mcp, open to this machine
+//! cargo run -p orders                      on http://127.0.0.1:7071/mcp, without authentication
 //! cargo run -p orders -- --port 8080
 //! cargo run -p orders -- --stdio           for clients that start it themselves
 //! cargo run -p orders -- --keys keys.txt   with API keys
 //! cargo run -p orders -- --issuer https://login.example.com --audience api://orders
 //! ```
 //!
-//! With `FUNCTIONS_CUSTOMHANDLER_PORT` set it is a custom handler of Azure Functions: `README.md` says how to
-//! deploy it.
+//! With `FUNCTIONS_CUSTOMHANDLER_PORT` set it is a custom handler of Azure Functions. `README.md`
+//! describes the deployment.
 
 #![allow(missing_docs, unreachable_pub, reason = "a program, not a library")]
 
@@ -43,7 +43,7 @@ async fn main() -> anyhow::Result<()> {
         return Ok(stdio::serve_stdio(&server).await?);
     }
     let mut settings = options.settings()?;
-    // On Azure it is public, so it does not start there unless callers are asked for credentials.
+    // On Azure it is public, so it does not start there without authentication.
     let platform = functions::configure(&mut settings, environment::variable)?;
     let address = platform.map_or_else(|| options.listen_address().to_owned(), |address| address.to_string());
     let bound = http::bind(address).await?;
@@ -62,11 +62,11 @@ fn server(options: &Options) -> Result<Server, BuildError> {
         .build()
 }
 
-/// What this program is by default, then the file and the variables, then what the command line says.
+/// Combines the defaults of this program, the file and the variables, and the command line.
 fn options(flags: &Flags) -> anyhow::Result<Options> {
     let mut options = Options::new("POS Server", env!("CARGO_PKG_VERSION"))
         .instructions("This server provides POS and menu management tools.")
-        // Any instance can answer any request: that is how Azure Functions and load balancers want it.
+        // Stateless: any instance can answer any request, as Azure Functions and load balancers require.
         .sessions(SessionMode::Stateless)
         .allowed_hosts(flags.allow_host.clone())
         .load()?;

@@ -1,4 +1,4 @@
-//! The resources: the menu, category by category, and the settings. And a prompt.
+//! The resources (the menu by category, and the settings) and a prompt.
 
 use bindpost::protocol::Resource;
 use bindpost::{Json, ProtocolError, State, ToolError, prompt, resource, resource_list};
@@ -39,13 +39,13 @@ pub fn settings() -> Json<Value> {
     Json(json!({"currency": "EUR", "categories": MENU.len(), "orderLinesAtMost": 100}))
 }
 
-/// Asks for a summary of an order that can be read out to the customer
+/// Asks for a summary of an order for the customer
 #[prompt(title = "Summarise an order", rename_all = "camelCase")]
 pub fn order_summary(
     State(store): State<Store>,
     /// The order's id
     order_id: String,
-    /// How it should sound
+    /// The tone of the summary
     #[arg(complete = tones)]
     tone: Option<String>,
 ) -> Result<String, ToolError> {
@@ -53,7 +53,7 @@ pub fn order_summary(
         ProtocolError::invalid_params("prompts/get", format!("there is no order {order_id:?}"))
     })?;
     let order = serde_json::to_string_pretty(&order)
-        .map_err(|error| ToolError::with_source("the order cannot be shown", error))?;
+        .map_err(|error| ToolError::with_source("the order cannot be serialized", error))?;
     let tone = tone.as_deref().unwrap_or("friendly");
     Ok(format!(
         "Summarise this order for the customer, in a {tone} tone and at most three sentences:\n\n{order}"

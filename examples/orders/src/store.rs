@@ -1,4 +1,4 @@
-//! What the server knows: orders and a menu, in memory.
+//! The data of the server: orders and a menu, in memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,33 +11,33 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Order {
-    /// Its id.
+    /// Order ID
     pub id: String,
-    /// Who ordered.
+    /// Customer ID
     pub customer_id: String,
-    /// How far it is.
+    /// Order status
     pub status: Status,
-    /// What it costs, discount taken off.
+    /// Total price after the discount
     pub total: f64,
-    /// What was ordered.
+    /// Ordered items
     pub items: Vec<Line>,
-    /// How much it hurries.
+    /// Order priority level
     pub priority: Priority,
-    /// What else was said.
+    /// Special instructions or notes
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
-    /// Whom to tell.
+    /// Customer email for notifications
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notification_email: Option<String>,
-    /// When it is wanted.
+    /// Requested delivery date
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery_date: Option<NaiveDate>,
-    /// Why it was cancelled.
+    /// Cancellation reason
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// How far an order is.
+/// The status of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -46,7 +46,7 @@ pub enum Status {
     Cancelled,
 }
 
-/// How much it hurries.
+/// The priority of an order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
@@ -57,7 +57,7 @@ pub enum Priority {
     Urgent,
 }
 
-// No doc comment: it would be said of every item of a request.
+// No doc comment, because it would become the description of every item of a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Line {
@@ -79,7 +79,7 @@ pub struct Category {
     pub items: &'static [Item],
 }
 
-/// Something on the menu.
+/// An item of the menu.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Item {
     pub id: &'static str,
@@ -110,7 +110,7 @@ pub const MENU: &[Category] = &[
     },
 ];
 
-/// The item with this id.
+/// Returns the item with this id.
 pub fn find_item(id: &str) -> Option<&'static Item> {
     MENU.iter().flat_map(|category| category.items).find(|item| item.id == id)
 }
@@ -122,7 +122,7 @@ pub enum NotCancelled {
     Already(Status),
 }
 
-/// All orders. Cheap to clone; every clone is the same store.
+/// All orders. Clones are cheap and share the same store.
 #[derive(Clone, Debug)]
 pub struct Store(Arc<Mutex<Orders>>);
 
@@ -133,7 +133,7 @@ struct Orders {
 }
 
 impl Store {
-    /// A store with two orders in it.
+    /// Returns a store with two orders.
     pub fn with_samples() -> Store {
         let line = |item_id: &str, quantity| Line { item_id: item_id.into(), quantity, modifications: None };
         let order = |id: &str, status, total, items| Order {
@@ -158,12 +158,12 @@ impl Store {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The order with this id.
+    /// Returns the order with this id.
     pub fn get(&self, id: &str) -> Option<Order> {
         self.lock().all.get(id).cloned()
     }
 
-    /// Keeps a new order and gives it an id.
+    /// Stores a new order under a new id.
     pub fn create(&self, make: impl FnOnce(String) -> Order) -> Order {
         let mut orders = self.lock();
         orders.last += 1;
@@ -172,7 +172,7 @@ impl Store {
         order
     }
 
-    /// Cancels an order that is still to be delivered.
+    /// Cancels an order that is not delivered yet.
     pub fn cancel(&self, id: &str, reason: Option<String>) -> Result<Order, NotCancelled> {
         let mut orders = self.lock();
         let order = orders.all.get_mut(id).ok_or(NotCancelled::Unknown)?;

@@ -1,4 +1,4 @@
-//! The tools: look at an order, make one, cancel one, tell the time.
+//! The tools: get, create and cancel an order, and get the time.
 
 use bindpost::{Args, Context, ToolError, tool, tools};
 use chrono::{NaiveDate, SecondsFormat, Utc};
@@ -94,7 +94,7 @@ impl OrderTools {
         /// Cancellation reason
         reason: Option<String>,
     ) -> Result<String, ToolError> {
-        let by = context.caller().name().or(context.caller().id()).unwrap_or("nobody in particular");
+        let by = context.caller().name().or(context.caller().id()).unwrap_or("unauthenticated");
         let reason = reason.map(|reason| format!("{reason} ({by})"));
         match self.store.cancel(&order_id, reason) {
             Ok(order) => Ok(format!("Order {} cancelled", order.id)),

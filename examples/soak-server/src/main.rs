@@ -2,9 +2,10 @@
 //!
 //!     cargo run -p soak-server -- --port 3000 --keys 64 --short-lives
 //!
-//! `--keys N` asks for one of N API keys: the key of client 7 is `secret-of-client-7`. With `--short-lives` sessions,
-//! streams and tasks expire within seconds instead of minutes, so that each of them expires many times in one run, and
-//! fewer bytes are kept for clients. All other limits are the defaults.
+//! `--keys N` requires one of N API keys. The key of client 7 is `secret-of-client-7`. With
+//! `--short-lives` sessions, streams and tasks expire within seconds instead of minutes, so that each
+//! of them expires many times in one run, and fewer bytes are kept for clients. All other limits are
+//! the defaults.
 
 mod tools;
 

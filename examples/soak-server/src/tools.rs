@@ -1,4 +1,4 @@
-//! What clients call: each tool answers with something that its caller can compute as well.
+//! The tools of the soak test. The caller of each tool can compute the expected result.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ struct Slow {
 struct Progress {
     text: String,
     messages: u32,
-    /// Between two messages.
+    /// Milliseconds between two messages.
     ms: u64,
 }
 
@@ -45,14 +45,16 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
         .tool(ToolEntry::new("slow", slow).description("Repeats a text after some milliseconds"))
         .tool(ToolEntry::new("progress", progress).description("Reports progress, then repeats a text"))
         .tool(ToolEntry::new("payload", payload).description("Answers with a text of this many bytes"))
-        .tool(ToolEntry::new("upload", upload).description("Tells the length and a checksum of a text"))
+        .tool(ToolEntry::new("upload", upload).description("Returns the length and a checksum of a text"))
         .tool(
             ToolEntry::new("job", slow)
                 .description("Repeats a text after some milliseconds, as a task where possible")
                 .task(TaskSupport::WhenPossible),
         )
         .tool(ToolEntry::new("ask", ask).description("Asks the user for a name"))
-        .tool(ToolEntry::new("change", change).description("Says that a resource has changed"))
+        .tool(
+            ToolEntry::new("change", change).description("Notifies subscribers that a resource has changed"),
+        )
         .template(
             TemplateEntry::new("soak://items/{id}", "item", async |context: Context| {
                 format!("item {}", context.variable("id").unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Bytes → [`decode`]: its verdict and all that a message tells, compared with `serde_json`.
+//! Decodes bytes with [`decode`] and compares the result and every accessor of a message with `serde_json`.
 
 #![cfg_attr(fuzzing, no_main)]
 
@@ -21,7 +21,7 @@ fn run(data: &[u8]) {
     let Some(text) = Text::read(data) else {
         let refusal = decoded.expect_err("this is no JSON");
         let code = refusal.error.code;
-        // A name that is there twice may come before the place where the JSON breaks.
+        // A duplicate member may precede the position of the syntax error.
         assert!(
             code == PARSE_ERROR || code == INVALID_REQUEST && says(&refusal, "ambiguous JSON"),
             "{refusal}"
@@ -58,7 +58,7 @@ fn says(refusal: &DecodeError, start: &str) -> bool {
     refusal.error.message.starts_with(start)
 }
 
-/// The reference is right, too: `Value` takes the same texts, but for numbers that it cannot hold.
+/// Checks the reference too: `Value` accepts the same texts, except for numbers that it cannot represent.
 fn check_reference(data: &[u8], text: &Text<'_>) {
     match serde_json::from_slice::<Value>(data) {
         Ok(_) => assert!(!text.too_deep),
@@ -68,7 +68,7 @@ fn check_reference(data: &[u8], text: &Text<'_>) {
     }
 }
 
-/// A refusal can be sent, and reads as what it is.
+/// Checks that a rejection can be encoded as a response with the right code.
 fn check_refusal(refusal: &DecodeError) {
     let sent = jsonrpc::encode_error(refusal.id.as_ref(), &refusal.error);
     let sent = Text::read(&sent).expect("an error is JSON").root;
@@ -82,9 +82,9 @@ fn check_refusal(refusal: &DecodeError) {
     }
 }
 
-/// What a value should be taken for.
+/// The expected classification of a value.
 enum Expected<'a> {
-    /// No message; the id is echoed if there is a good one.
+    /// Not a message. A valid id is repeated in the error.
     Refused(Option<&'a Node<'a>>),
     Request(&'a Node<'a>, &'a str, Option<&'a Node<'a>>),
     Notification(&'a str, Option<&'a Node<'a>>),
@@ -109,7 +109,7 @@ fn expected<'a>(node: &'a Node<'a>) -> Expected<'a> {
         };
     }
     let Some(answered) = id else { return Expected::Refused(None) };
-    // The id of a response is ours, and not repeated in a refusal.
+    // The id of a response is our own, and is not repeated in an error.
     match (node.member("result"), node.member("error")) {
         (Some(result), None) => Expected::Response(answered, Ok(result)),
         (None, Some(error)) => match error_object(error) {
@@ -184,8 +184,8 @@ fn check_message(node: &Node<'_>, message: Result<Message, DecodeError>) {
     }
 }
 
-/// `"2.0"` or the name of a member of the message, or `_meta`, with escapes in it. To refuse that is as
-/// good as to understand it; to overlook it is not.
+/// Returns whether `"2.0"`, the name of a member of the message, or `_meta` is written with escapes. Such a
+/// message may be rejected or understood, but the member must not be ignored.
 fn is_written_oddly(node: &Node<'_>) -> bool {
     let names = ["jsonrpc", "id", "method", "params", "result", "error"];
     let odd_name = |node: &Node<'_>, names: &[&str]| {
@@ -205,7 +205,7 @@ fn check_id(node: &Node<'_>, id: &RequestId) {
             assert_eq!(*id, RequestId::from(text));
             assert_eq!(id.to_string(), text);
         }
-        // The one integer that is written in two ways.
+        // -0 and 0 are the same integer.
         None if node.raw == "-0" => assert_eq!(written, b"0"),
         None => {
             assert_eq!(String::from_utf8_lossy(&written), node.raw);
@@ -220,7 +220,7 @@ fn check_encoding(id: &RequestId) {
     let mut written = Vec::new();
     id.write_json(&mut written);
     assert_eq!(serde_json::to_vec(id).expect("an id can be written"), written);
-    // `json!` panics where this fails.
+    // `json!` panics if this fails.
     let value = serde_json::to_value(id);
     assert!(value.is_ok() || !id.is_ordinary(), "{id} as a value: {value:?}");
 
@@ -240,7 +240,7 @@ fn check_error(id: &RequestId, error: &ErrorObject) {
     };
     assert_eq!(response.id, *id);
     let Err(again) = response.outcome else { panic!("an error of ours") };
-    // The data is not compared: `serde_json` may read a float that it wrote one bit off.
+    // The data is not compared, because `serde_json` may read a float with an error of one bit.
     assert_eq!(
         (again.code, again.message, again.data.is_some()),
         (error.code, error.message.clone(), error.data.is_some())
@@ -248,8 +248,8 @@ fn check_error(id: &RequestId, error: &ErrorObject) {
 }
 
 fn check_params(node: Option<&Node<'_>>, params: &Params) {
-    let nobody = Node { raw: "{}", kind: Kind::Object(Vec::new()) };
-    let node = node.unwrap_or(&nobody);
+    let empty = Node { raw: "{}", kind: Kind::Object(Vec::new()) };
+    let node = node.unwrap_or(&empty);
     assert_eq!(params.as_json(), node.raw);
     assert_eq!(params.decode::<Value>().ok(), serde_json::from_str(node.raw).ok());
 
@@ -258,7 +258,7 @@ fn check_params(node: Option<&Node<'_>>, params: &Params) {
         node.members().iter().map(|member| (member.name.clone(), member.value.raw)).collect();
     assert_eq!(names, expected);
 
-    let meta = node.member("_meta").unwrap_or(&nobody);
+    let meta = node.member("_meta").unwrap_or(&empty);
     for member in node.members().iter().chain(meta.members()) {
         let name = &member.name;
         check_raw(node.member(name), params.get(name));
@@ -267,9 +267,9 @@ fn check_params(node: Option<&Node<'_>>, params: &Params) {
         let shared = params.get_bytes(name);
         assert_eq!(shared.as_deref(), node.member(name).map(|value| value.raw.as_bytes()));
     }
-    for nobody in ["", "\\", "no such member"] {
-        check_raw(node.member(nobody), params.get(nobody));
-        check_raw(meta.member(nobody), params.meta(nobody));
+    for unknown in ["", "\\", "no such member"] {
+        check_raw(node.member(unknown), params.get(unknown));
+        check_raw(meta.member(unknown), params.meta(unknown));
     }
 }
 

@@ -1,23 +1,24 @@
-//! JSON read with `serde_json`, value by value: slower than one pass, and written without a look at it.
+//! A reference parser: reads JSON with `serde_json`, value by value. It is independent of the
+//! scan under test.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The deepest nesting that is accepted.
+/// The maximum nesting depth.
 const MAX_DEPTH: usize = 127;
 
-/// A text that is JSON.
+/// A text that is valid JSON.
 pub struct Text<'a> {
     pub root: Node<'a>,
-    /// Some object names a member twice.
+    /// An object has a duplicate member.
     pub ambiguous: bool,
-    /// It is nested deeper than allowed; what lies below was not read.
+    /// It is nested deeper than allowed. The deeper values were not read.
     pub too_deep: bool,
 }
 
-/// A value and how it is written.
+/// A value and its source text.
 pub struct Node<'a> {
     pub raw: &'a str,
     pub kind: Kind<'a>,
@@ -32,7 +33,7 @@ pub enum Kind<'a> {
 }
 
 pub struct Member<'a> {
-    /// As it is written, quotes included.
+    /// The source text, quotes included.
     pub raw_name: &'a str,
     pub name: String,
     pub value: Node<'a>,
@@ -100,7 +101,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// The members of one object, duplicates and all.
+/// The members of one object, including duplicates.
 struct Pairs<'a>(Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Pairs<'de> {

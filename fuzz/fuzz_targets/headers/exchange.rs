@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
 use crate::{Input, agrees_exactly};
 
-/// What frames the message is ours to write.
+/// Headers that frame the message. The target sets them itself.
 const FRAMING: [HeaderName; 6] = [
     header::CONNECTION,
     header::CONTENT_LENGTH,
@@ -32,7 +32,7 @@ const FRAMING: [HeaderName; 6] = [
 const HOST: &str = "api.example.com";
 const ORIGIN: &str = "https://app.example.com";
 
-/// The arguments of the tool `route`: the pointer, and the header that repeats it.
+/// The arguments of the tool `route`: the JSON pointer, and the header that repeats the value.
 const REPEATED: [(&str, &str); 4] = [
     ("/region", "mcp-param-region"),
     ("/count", "mcp-param-count"),
@@ -79,12 +79,12 @@ pub fn check(input: &Input<'_>) {
     check_reply(&method, &headers, input.body, &reply);
 }
 
-/// `METHOD /path`; POST to the endpoint if it is anything else.
+/// Parses `METHOD /path`. Any other text means a POST to the endpoint.
 fn first_line(line: &[u8]) -> (Method, String) {
     let text = std::str::from_utf8(line).unwrap_or_default();
     let (method, path) = text.split_once(' ').unwrap_or_default();
     let method = match Method::from_bytes(method.as_bytes()) {
-        // A tunnel is no exchange of messages, and an answer to HEAD has no body to look at.
+        // CONNECT opens a tunnel, and a response to HEAD has no body.
         Ok(method) if method != Method::CONNECT && method != Method::HEAD => method,
         _ => Method::POST,
     };
@@ -110,7 +110,7 @@ async fn exchange(request: &[u8]) -> Reply {
     let service = service_fn(|request| endpoint.clone().handle(request));
     let connection =
         hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(server), service);
-    // Runs until the connection is closed; a stream never is, so its head is enough.
+    // Runs until the connection is closed. A stream stays open, so its head is sufficient.
     let both = async {
         tokio::select! {
             biased;
@@ -127,7 +127,7 @@ async fn read_reply(client: &mut DuplexStream) -> Reply {
         if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             break at;
         }
-        assert!(client.read_buf(&mut bytes).await.expect("memory") > 0, "the answer ends in its head");
+        assert!(client.read_buf(&mut bytes).await.expect("memory") > 0, "the response ends in its head");
     };
     let head = std::str::from_utf8(&bytes[..head_end]).expect("a head in ASCII").to_owned();
     let mut lines = head.split("\r\n");
@@ -161,7 +161,7 @@ fn check_reply(method: &Method, headers: &HeaderMap, body: &[u8], reply: &Reply)
     if reply.headers.get(header::CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
         return;
     }
-    // Undecoded: an id may be larger than any number that `Value` holds.
+    // Not decoded, because an id may be larger than any number that `Value` supports.
     let answer: &RawValue = serde_json::from_slice(&reply.body).expect("the answer is JSON");
     if *method != Method::POST {
         return;
@@ -173,7 +173,7 @@ fn check_reply(method: &Method, headers: &HeaderMap, body: &[u8], reply: &Reply)
                 assert_eq!(response.id, request.id);
                 response.outcome.err().map(|error| error.code)
             }
-            // A refusal of the HTTP request, not of the message.
+            // The HTTP request was rejected, not the message.
             _ => {
                 assert!(!members.contains_key("id") && members.contains_key("error"), "{answer}");
                 None
@@ -181,7 +181,7 @@ fn check_reply(method: &Method, headers: &HeaderMap, body: &[u8], reply: &Reply)
         };
         if request.params().meta(meta::PROTOCOL_VERSION).is_some() {
             let agree = agree(headers, &request);
-            assert!(code != Some(HEADER_MISMATCH) || agree.is_err(), "refused: {answer}");
+            assert!(code != Some(HEADER_MISMATCH) || agree.is_err(), "rejected: {answer}");
             assert!(!members.contains_key("result") || agree.is_ok(), "served: {agree:?}");
         }
     }
@@ -207,7 +207,7 @@ fn is_known_origin(origin: &[u8]) -> bool {
         })
 }
 
-/// Whether the headers of a request that stands alone say what its body says, each of them once.
+/// Returns whether the headers of a stateless request match its body, and each occurs once.
 fn agree(headers: &HeaderMap, request: &Request) -> Result<(), String> {
     let params = request.params();
     let version = params.meta(meta::PROTOCOL_VERSION).and_then(|version| version.as_text());
@@ -224,7 +224,7 @@ fn agree(headers: &HeaderMap, request: &Request) -> Result<(), String> {
         "tools/call" | "prompts/get" => params.text("name"),
         "resources/read" => params.text("uri"),
         "tasks/get" | "tasks/update" | "tasks/cancel" => params.text("taskId"),
-        // Nothing to compare with, but it must not be there twice.
+        // There is nothing to compare it with, but it must not occur twice.
         _ => return once(headers, "mcp-name").map(|_| ()),
     };
     let name = once(headers, "mcp-name")?.ok_or("no name")?;
@@ -253,7 +253,7 @@ fn agree(headers: &HeaderMap, request: &Request) -> Result<(), String> {
     Ok(())
 }
 
-/// A header that may be there once only.
+/// Returns the value of a header that may occur only once.
 fn once<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, String> {
     let mut values = headers.get_all(name).iter();
     let value = values.next();

@@ -1,4 +1,4 @@
-//! Headers and a body → what reads them: by themselves, and as one HTTP request to an endpoint.
+//! Parses headers and a body separately, and sends them as one HTTP request to an endpoint.
 //!
 //! The input looks like HTTP: `METHOD /path`, a line for each header, an empty line, the body. Lines end
 //! with a line feed.
@@ -15,7 +15,7 @@ use bindpost_mcp_server::HeaderValues as _;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
-/// As many headers as are looked at; hyper refuses a request with more than a hundred.
+/// The maximum number of headers that are used. hyper rejects a request with more than a hundred.
 const MAX_HEADERS: usize = 40;
 
 bindpost_fuzz::target!(run);
@@ -82,7 +82,7 @@ fn split_line(data: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// As HTTP libraries store values: without the white space around them.
+/// Trims white space, as HTTP libraries do when they store values.
 fn trim(value: &[u8]) -> &[u8] {
     let space = |byte: &u8| matches!(byte, b' ' | b'\t');
     let start = value.iter().position(|byte| !space(byte)).unwrap_or(value.len());
@@ -99,7 +99,7 @@ fn check_map(headers: &HeaderMap) {
     assert_eq!(read.header("no-such-header").is_some(), headers.contains_key("no-such-header"));
 }
 
-/// Any text travels in a header and comes out as it was.
+/// Any text can be encoded in a header, and is decoded unchanged.
 fn check_value(text: &str) {
     let encoded = encode_value(text);
     assert_eq!(decode_value(&encoded).as_deref(), Some(text), "{encoded:?}");
@@ -108,7 +108,7 @@ fn check_value(text: &str) {
     assert_eq!(trim(encoded.as_bytes()), encoded.as_bytes());
 }
 
-/// What was found is there, and nothing was missed.
+/// Every extracted header exists in the request, and none was missed.
 fn check_found(schema: &Value, found: &[HeaderArgument]) {
     for (index, argument) in found.iter().enumerate() {
         let name = argument.header.strip_prefix(PARAM_PREFIX).expect("the prefix");
@@ -146,8 +146,8 @@ fn check_agreement(argument: &HeaderArgument, arguments: &Value, values: &[&str]
     assert!(argument.agrees(arguments, Some(&encode_value(&written))), "{given} does not agree with itself");
 }
 
-/// Whether a header says what an argument says. Numbers may be written in many ways; integers are compared
-/// digit by digit, because a proxy that reads the header may keep more of them than a float does.
+/// Returns whether a header matches an argument. Numbers have several notations. Integers are compared
+/// digit by digit, because a proxy may read more digits than a float represents.
 pub fn agrees_exactly(argument: &Value, header: &str) -> bool {
     let Some(text) = decode_value(header) else { return false };
     match argument {

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use crate::{ANSWER, Client, Headers, Way, report::Report};
 
-/// `proxy_url` is that of `cargo xtask interop`; there is none on stdio.
+/// Runs the checks. `proxy_url` is the proxy of `cargo xtask interop`. There is none on stdio.
 pub async fn run(
     report: &mut Report,
     way: &Way<'_>,
@@ -60,8 +60,8 @@ async fn simple_call(client: &Client) -> anyhow::Result<()> {
     same(&text, "This is a simple text response for testing.")
 }
 
-/// After the proxy of `cargo xtask interop` has dropped the connection in the middle, the same three events prove
-/// that nothing was lost and nothing came twice.
+/// Checks that the same three events arrive after the proxy of `cargo xtask interop` has closed the connection: no
+/// event was lost or duplicated.
 async fn progress(client: &Client) -> anyhow::Result<()> {
     call(client, "test_tool_with_progress", json!({})).await?;
     let seen = std::mem::take(&mut *client.service().progress.lock().expect("no check panics"));
@@ -95,7 +95,7 @@ async fn cancel(client: &Client) -> anyhow::Result<()> {
     let request =
         ClientRequest::CallToolRequest(CallToolRequest::new(params("test_slow", json!({ "seconds": 30 }))));
     let running = client.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
-    // The call has to be on its way, or there is nothing to cancel at the server.
+    // The call must have reached the server before it can be cancelled there.
     sleep(Duration::from_millis(500)).await;
     running.cancel(Some("no longer needed".into())).await?;
     let asked = Instant::now();
@@ -106,7 +106,7 @@ async fn cancel(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The server ends the stream of a call early; the result comes by GET with Last-Event-ID.
+/// The server ends the stream of a call early. The result arrives by GET with Last-Event-ID.
 async fn hang_up(client: &Client) -> anyhow::Result<()> {
     call(client, "test_reconnection", json!({})).await.map(drop)
 }

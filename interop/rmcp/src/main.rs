@@ -43,7 +43,7 @@ impl ClientHandler for Handler {
         ClientConfig::new(capabilities, Implementation::new("interop-rmcp", "1.0.0"))
     }
 
-    /// Every field asked for is a string, and gets the same answer.
+    /// Every requested field is a string, and gets the same value.
     async fn create_elicitation(
         &self,
         request: ElicitRequestParams,
@@ -62,7 +62,7 @@ impl ClientHandler for Handler {
     }
 }
 
-/// How to reach a server: in which mode, and over what.
+/// The connection to a server: its mode and transport.
 struct Way<'a> {
     mode: &'a str,
     transport: &'a str,

@@ -11,7 +11,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Runs `body`, which makes the checks, and ends the process with the outcome.
+    /// Runs `body`, which runs the checks, and exits with the result.
     pub async fn run(body: impl AsyncFnOnce(&mut Report) -> anyhow::Result<()>) -> ! {
         let mut report = Self::default();
         match tokio::time::timeout(TOTAL, body(&mut report)).await {
@@ -22,7 +22,7 @@ impl Report {
         std::process::exit(report.failed.into())
     }
 
-    /// A check that errs or hangs fails; the checks after it still run.
+    /// Runs a check. A check that returns an error or hangs fails. Later checks still run.
     pub async fn check(&mut self, name: &str, body: impl Future<Output = anyhow::Result<()>>) {
         match tokio::time::timeout(CHECK, body).await {
             Ok(Ok(())) => self.ok(name),

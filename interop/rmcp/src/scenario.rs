@@ -1,4 +1,4 @@
-//! A scenario is a file of conversations that all clients have; `interop/README.md` describes it.
+//! A scenario is a file of conversations for all clients. `interop/README.md` describes it.
 
 use std::{collections::BTreeMap, fs};
 
@@ -42,7 +42,7 @@ struct Step {
     keep: Option<String>,
 }
 
-/// There is no server with keys on stdio; what is said to it is not for such a run.
+/// Runs a scenario. There is no server with keys on stdio, so its conversations are skipped there.
 pub async fn run(
     report: &mut Report,
     way: &Way<'_>,
@@ -126,7 +126,7 @@ fn value(result: impl Serialize) -> anyhow::Result<Value> {
     Ok(serde_json::to_value(result)?)
 }
 
-/// Objects may have more members and lists more items, in any order. Nothing is in everything.
+/// Objects may have more members and lists more items, in any order. Every value contains null.
 fn contains(actual: &Value, expected: &Value) -> bool {
     match expected {
         Value::Null => true,

@@ -34,7 +34,7 @@
 //! }
 //! ```
 //!
-//! That is all: the server speaks every revision of the protocol from 2024-11-05 to 2026-07-28 on
+//! The server supports every revision of the protocol from 2024-11-05 to 2026-07-28 on
 //! `http://127.0.0.1:7071/mcp`, and `add` is still a function that a test can call.
 //!
 //! # Entries
@@ -42,20 +42,21 @@
 //! | | on a function | on methods of a value |
 //! |---|---|---|
 //! | a tool | [`#[tool]`](macro@tool) | the same, in an `impl` block with [`#[tools]`](macro@tools) |
-//! | a resource, or a family of them | [`#[resource("menu://{id}")]`](macro@resource) | the same |
-//! | resources that are listed when asked | [`#[resource_list("menu")]`](macro@resource_list) | the same |
+//! | a resource or a resource template | [`#[resource("menu://{id}")]`](macro@resource) | the same |
+//! | resources that a function lists on request | [`#[resource_list("menu")]`](macro@resource_list) | the same |
 //! | a prompt | [`#[prompt]`](macro@prompt) | the same |
 //! | registered by | [`entries![first, second]`](macro@entries) | the value itself |
 //!
-//! The attributes are sugar for [`ToolEntry`], [`ResourceEntry`], [`TemplateEntry`], [`ResourceListEntry`] and
-//! [`PromptEntry`], which can be made by hand as well.
+//! The attributes generate [`ToolEntry`], [`ResourceEntry`], [`TemplateEntry`], [`ResourceListEntry`]
+//! and [`PromptEntry`] values. You can also create them by hand.
 //!
 //! # Parameters
 //!
-//! An argument is any type that derives `serde::Deserialize` and `schemars::JsonSchema`. Take all of
-//! them as one struct with [`Args<T>`], what the server was given with [`State<T>`], and with [`Context`]
-//! everything else: who calls, the HTTP request, progress, log messages, questions to the user. A type of
-//! yours becomes a parameter by implementing [`FromCall`].
+//! An argument can have any type that derives `serde::Deserialize` and `schemars::JsonSchema`.
+//! [`Args<T>`] receives all arguments as one struct. [`State<T>`] receives a value that was given to
+//! the server. [`Context`] gives access to everything else: the caller, the HTTP request, progress, log
+//! messages and input from the user. A type of your own becomes a parameter
+//! when it implements [`FromCall`].
 //!
 //! # Results
 //!
@@ -64,28 +65,32 @@
 //! | `String`, `&'static str`, a number, `bool`, `()` | its text |
 //! | a type with `serde::Serialize` and `schemars::JsonSchema` | structured content, the same JSON as text, and an output schema |
 //! | a type with `serde::Serialize` only | the same without a schema |
-//! | [`Content`](protocol::Content), several, a [`CallToolResult`](protocol::CallToolResult) | what it says: images, audio, links, errors |
+//! | [`Content`](protocol::Content), several, a [`CallToolResult`](protocol::CallToolResult) | the content itself: images, audio, links, errors |
 //! | `Result` of one of these | the value, or the error's text for the model ([`ToolError`]) |
 //!
-//! A resource returns text, bytes, [`ResourceContents`](protocol::ResourceContents) or anything serialisable; say its
-//! `mime_type` if it is not JSON. For one that is not there return `Err(ProtocolError::UnknownResource(uri))`
-//! ([`ProtocolError`]). `?` needs an error that a [`ToolError`] can be made from: `String`, `&str`, or yours with
-//! `impl From<MyError> for ToolError`, where you decide what the model reads and what only the log does
-//! ([`ToolError::with_source`]).
+//! A resource returns text, bytes, [`ResourceContents`](protocol::ResourceContents) or any serialisable
+//! value. Set `mime_type` if it is not JSON. For a resource that does not exist, return
+//! `Err(ProtocolError::UnknownResource(uri))` ([`ProtocolError`]). The operator `?` accepts errors that
+//! convert to a [`ToolError`]: `String`, `&str`, or your own type with
+//! `impl From<MyError> for ToolError`. That conversion decides which text the model reads and what is
+//! only logged ([`ToolError::with_source`]).
 //!
-//! A function without `async` runs where all calls run: if it waits for a disk, a lock or a long sum, say
-//! `#[tool(blocking)]`, and it gets a thread of its own. Logs and spans go to `tracing`; subscribe to see them.
+//! A function without `async` runs on the threads of the async runtime. If it blocks, on a disk, a lock
+//! or a long computation, use `#[tool(blocking)]` to run it on a thread of its own. Logs and spans go
+//! to `tracing`. Install a subscriber to see them.
 //!
-//! # Callers
+//! # Authentication
 //!
-//! Without more, a server is open, and serves this machine only. [`http::Auth`] puts somebody at the door:
-//! [`http::ApiKeys`], OAuth tokens ([`oauth::Tokens`]), or your own [`http::Authorizer`]. Entries say whom
-//! they want: `anonymous`, `scopes = ["orders.write"]`.
+//! By default a server requires no authentication and accepts connections from this machine only.
+//! [`http::Auth`] requires credentials: [`http::ApiKeys`], OAuth tokens ([`oauth::TokenAuthorizer`]),
+//! or your own [`http::Authorizer`]. Entries declare the access they
+//! require: `anonymous`, `scopes = ["orders.write"]`.
 //!
-//! # Homes
+//! # Transports
 //!
-//! [`serve`] on an address, [`stdio::serve_stdio`] on a pipe, [`http::Endpoint`] in a service of your own.
-//! [`testing::Client`] is a client in memory, for tests.
+//! [`serve`] listens on an address, [`stdio::serve_stdio`] uses standard input and output, and
+//! [`http::Endpoint`] runs inside a service of your own. [`testing::TestClient`] is an in-memory client
+//! for tests.
 
 pub mod options;
 
@@ -97,13 +102,14 @@ pub use bindpost_mcp_protocol as protocol;
 pub use bindpost_mcp_server::*;
 pub use options::{Options, OptionsError};
 
-/// Serves on an address, with the default settings, until SIGTERM or SIGINT; then until every accepted call
-/// is answered. Without somebody at the door ([`http::Auth`]) only this machine is served.
+/// Serves on an address with the default settings until SIGTERM or SIGINT, then until every accepted
+/// call is answered. The server has no authentication ([`http::Auth`]), so it accepts connections from
+/// this machine only.
 pub async fn serve(server: Server, address: impl tokio::net::ToSocketAddrs) -> std::io::Result<()> {
     http::bind(address).await?.serve(server, http::Settings::default()).await
 }
 
-/// The code in the documents compiles.
+/// Compiles the examples in the documentation.
 #[cfg(doctest)]
 mod documents {
     #[doc = include_str!("../../../README.md")]

@@ -1,7 +1,8 @@
-//! [`Options`]: everything about a server that is not an entry, set in Rust, in a file, or by variables.
+//! [`Options`]: all settings of a server except its entries, from Rust code, a
+//! file or environment variables.
 //!
-//! `options/keys.rs` has every option once, with its name and its meaning; the file, the variables and
-//! `docs/options.md` follow that table.
+//! `options/keys.rs` defines every option once, with its name and its meaning. The file, the variables
+//! and `docs/options.md` follow that table.
 
 mod auth;
 mod form;
@@ -26,18 +27,18 @@ pub use auth::AuthOptions;
 pub use mistake::{OptionMistake, OptionSource, OptionsError};
 pub use tokens::TokenLimits;
 
-/// How the names of our variables begin.
+/// The prefix of the environment variables.
 const PREFIX: &str = "BINDPOST_";
-/// The variable that names a file.
+/// The environment variable that names a file.
 const CONFIG: &str = "BINDPOST_CONFIG";
 
-/// Everything about a server that is not an entry: its name, what it offers, its limits, where it listens,
-/// who may come in.
+/// All settings of a server except its entries: its name, its capabilities, its limits, its address and
+/// its authentication.
 ///
-/// Each option has one name. It is set by the method of that name, by a key of that name in a TOML file, or
-/// by a variable: `limits.call_timeout` is `BINDPOST_LIMITS__CALL_TIMEOUT`. What comes later wins, so
-/// what a program sets before it loads is a default of its own, and what it sets afterwards (from its command
-/// line, say) is final:
+/// Each option has one name. It is set by the method of that name, by a key of that name in a TOML
+/// file, or by an environment variable: `limits.call_timeout` is `BINDPOST_LIMITS__CALL_TIMEOUT`. The
+/// last value wins. A value that the program sets before it loads is a default. A value that it sets
+/// afterwards, for example from its command line, is final:
 ///
 /// ```
 /// use bindpost::Options;
@@ -80,8 +81,8 @@ const CONFIG: &str = "BINDPOST_CONFIG";
 /// # }
 /// ```
 ///
-/// A key that nobody knows, or a value that does not fit, is an error. All of them are told at once, with
-/// their places and with what would be right.
+/// An unknown key or an invalid value is an error. All errors are reported at once, each with its
+/// source and the expected value.
 #[derive(Clone)]
 pub struct Options {
     server_name: String,
@@ -118,62 +119,62 @@ pub struct Options {
     tasks: TaskOptions,
     auth: AuthOptions,
     authorizer: Option<AnyAuthorizer>,
-    /// Where a file or a variable set a key.
+    /// The file or variable that set a key.
     places: BTreeMap<&'static str, OptionSource>,
 }
 
-/// How bodies and streams are handled.
+/// How request bodies and streams are handled.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HttpOptions {
-    /// The largest body, in bytes. 4 MiB.
+    /// The maximum size of a request body, in bytes. Default: 4 MiB.
     pub max_body: usize,
-    /// How long a body may take in all. 30 s.
+    /// The timeout for receiving a whole request body. Default: 30 s.
     pub body_timeout: Duration,
-    /// A call that has not ended by then is answered by a stream. 2 s.
+    /// The response to a call that runs longer than this becomes a stream. Default: 2 s.
     pub stream_after: Duration,
-    /// How often a stream that has nothing to say says so. 15 s.
+    /// The interval at which an idle stream sends a keep-alive comment. Default: 15 s.
     pub keep_alive: Duration,
-    /// When a client should come back to a stream that was cut. 3 s.
+    /// The delay after which a client should reconnect to an interrupted stream. Default: 3 s.
     pub retry: Duration,
 }
 
-/// The tasks extension.
+/// Settings of the tasks extension.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskOptions {
-    /// Turns it on.
+    /// Enables the tasks extension.
     pub enabled: bool,
-    /// Tasks kept at once. 1,000.
+    /// The maximum number of tasks. Default: 1,000.
     pub tasks: usize,
-    /// Of one caller. 100.
+    /// The maximum number of tasks of one caller. Default: 100.
     pub tasks_per_caller: usize,
-    /// How long a task is kept from its creation on. 10 min.
+    /// How long a task is kept after its creation. Default: 10 min.
     pub lifetime: Duration,
-    /// How often a client should ask. 500 ms.
+    /// The interval at which a client should poll a task. Default: 500 ms.
     pub poll_interval: Duration,
 }
 
-/// One option and its value.
+/// An option and its current value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OptionKey {
-    /// Its name in a file: `limits.call_timeout` is `call_timeout` in the table `[limits]`.
+    /// The name in a file: `limits.call_timeout` is `call_timeout` in the table `[limits]`.
     pub name: &'static str,
-    /// The variable that sets it.
+    /// The environment variable that sets the option.
     pub variable: String,
-    /// What its values are.
+    /// The type of the values.
     pub kind: String,
-    /// Its value as TOML spells it; of a secret, only that there is one.
+    /// The value in TOML. A secret is replaced by a placeholder.
     pub value: String,
-    /// The file or variable that set it; what the program sets afterwards is not noted.
+    /// The file or variable that set the option. Values that the program sets later are not recorded.
     pub place: OptionSource,
-    /// What it does.
+    /// The description of the option.
     pub meaning: &'static str,
 }
 
 impl Default for Options {
-    /// Options for a server without a name.
+    /// Returns the options of a server without a name.
     fn default() -> Options {
         Options::new("MCP Server", "1.0.0")
     }
@@ -194,7 +195,7 @@ impl Default for TaskOptions {
 }
 
 impl Options {
-    /// The defaults, for a server with this name and version.
+    /// Returns the default options of a server with this name and version.
     pub fn new(server_name: impl Into<String>, server_version: impl Into<String>) -> Options {
         let settings = Settings::default();
         let (sse_path, sse_message_path) = settings.sse_paths.unwrap_or_default();
@@ -237,7 +238,7 @@ impl Options {
         }
     }
 
-    /// Every option there is, and its value.
+    /// Returns every option and its value.
     ///
     /// ```
     /// let options = bindpost::Options::new("orders", "1.0.0");
@@ -255,7 +256,7 @@ impl Options {
         keys::all().map(describe).collect()
     }
 
-    /// A server with these options; it still needs its entries.
+    /// Returns a server builder with these options. Its entries have to be added.
     pub fn server(&self) -> ServerBuilder {
         let mut server = Server::builder(&self.server_name, &self.server_version)
             .revisions(self.supported_protocol_versions.iter().copied())
@@ -293,8 +294,8 @@ impl Options {
         server
     }
 
-    /// How it is served over HTTP. Reads the file of API keys, if there is one. Mistakes of the program are
-    /// told here too, and options that contradict each other.
+    /// Returns the HTTP settings. Reads the file of API keys, if one is configured. Also reports
+    /// invalid values set by the program, and options that contradict each other.
     pub fn settings(&self) -> Result<Settings, OptionsError> {
         let mut mistakes = self.invalid_values();
         let path = |path: &String| if path.len() > 1 { path.trim_end_matches('/') } else { path }.to_owned();
@@ -306,7 +307,7 @@ impl Options {
         ];
         for (key, _, other) in pairs.iter().filter(|(_, one, other)| self.sse && one == other) {
             let what =
-                format!("is {other:?}, and so is another path; give each its own, or set `sse` to false");
+                format!("is {other:?}, the same as another path; set different paths, or set `sse` to false");
             mistakes.push(OptionMistake::about(key, self.source_of(key), what));
         }
         let auth = self.authentication(&mut mistakes);
@@ -336,18 +337,19 @@ impl Options {
         })
     }
 
-    /// The address it listens on.
+    /// Returns the address to listen on.
     pub fn listen_address(&self) -> &str {
         &self.address
     }
 
-    /// Serves on the address until SIGTERM or SIGINT; then until every accepted call is answered.
+    /// Serves on the address until SIGTERM or SIGINT, then until every accepted call is answered.
     pub async fn serve(&self, server: Server) -> io::Result<()> {
         let settings = self.settings().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         bindpost_mcp_http::bind(self.listen_address()).await?.serve(server, settings).await
     }
 
-    /// Values that do not fit. Those of files and variables were looked at before, so these are the program's.
+    /// Returns the invalid values that the program set. Values of files and variables were checked when
+    /// they were loaded.
     fn invalid_values(&self) -> Vec<OptionMistake> {
         let mut options = self.clone();
         let wrongs = |key: &'static keys::OptionDefinition| {
@@ -360,13 +362,13 @@ impl Options {
         keys::all().flat_map(wrongs).collect()
     }
 
-    /// Who set a key.
+    /// Returns the source of a key's value.
     fn source_of(&self, key: &str) -> OptionSource {
         self.places.get(key).cloned().unwrap_or(OptionSource::Program)
     }
 }
 
-/// Secrets are in it.
+/// Omits most fields, because some hold secrets.
 impl std::fmt::Debug for Options {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Options")

@@ -1,8 +1,9 @@
-//! [`Authorizer`]: who sends a request. [`Denial`]: why nobody does. [`Auth`]: what follows from that.
+//! Authentication and authorization: [`Authorizer`] identifies the caller, [`Denial`] is the reason why
+//! it could not, and [`Auth`] holds the settings.
 //!
-//! Which message demands what is the server's to say
-//! ([`Server::demand`](bindpost_mcp_server::Server::demand)); `gate.rs` compares the two, and `refusal.rs`
-//! tells the client.
+//! The server decides which access a message requires
+//! ([`Server::required_access`](bindpost_mcp_server::Server::required_access)). `gate.rs` compares it
+//! with the caller's rights, and `refusal.rs` builds the error response.
 
 pub(crate) mod api_keys;
 pub(crate) mod either;
@@ -24,10 +25,10 @@ use self::either::EitherAuthorizer;
 /// The code of the JSON-RPC error in a 401 or 403.
 pub const UNAUTHORIZED: i64 = -32001;
 
-/// Establishes who sends a request, with everything the request says at hand.
+/// Authenticates callers: identifies the caller of an HTTP request from its head.
 ///
-/// It is asked once for every HTTP request, before anything of the message is looked at. Whether the
-/// caller may do what it wants is decided later, from its scopes and roles.
+/// It runs once for every HTTP request, before the message is read. Authorization happens later, based
+/// on the caller's scopes and roles.
 ///
 /// ```
 /// use bindpost_mcp_http::{Authorizer, Denial};
@@ -47,43 +48,46 @@ pub const UNAUTHORIZED: i64 = -32001;
 /// }
 /// ```
 pub trait Authorizer: Debug + Send + Sync + 'static {
-    /// Who sends this request.
+    /// Identifies the caller of this request.
     fn authorize(&self, request: &HttpRequest) -> impl Future<Output = Result<Caller, Denial>> + Send;
 
-    /// How to ask for credentials: the scheme of a challenge and its parameters, like
-    /// `ApiKey header="x-api-key"`. The realm is added. `None` stands for `Bearer`.
+    /// Returns the challenge of a 401 response: the authentication scheme and its parameters, like
+    /// `ApiKey header="x-api-key"`. The realm is added. `None` means `Bearer`.
     fn challenge(&self) -> Option<String> {
         None
     }
 
-    /// All ways to ask for credentials, one header each. Only combined authorizers have several.
+    /// Returns all challenges of a 401 response. Each gets a `WWW-Authenticate` header. Only combined
+    /// authorizers have several.
     fn challenges(&self) -> Vec<Option<String>> {
         vec![self.challenge()]
     }
 
-    /// The headers it reads besides `Authorization`: web pages of allowed origins may send them.
+    /// Returns the request headers it reads besides `Authorization`. Web pages of allowed origins may
+    /// send them.
     fn headers(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The authorization servers whose tokens are taken: they are named in the metadata of the resource,
-    /// which is served if there is at least one.
+    /// Returns the authorization servers whose tokens are accepted. They are listed in the protected
+    /// resource metadata, which is served if there is at least one.
     fn authorization_servers(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether this caller would still be known: now and then, open sessions and streams of one that is
-    /// not are ended. One that was never this authorizer's counts as known.
+    /// Returns whether the credentials of this caller are still valid. The endpoint asks this
+    /// periodically and ends the open sessions and streams of callers for which it is `false`. Return
+    /// `true` for callers of other authorizers.
     fn knows(&self, _caller: &Caller) -> bool {
         true
     }
 
-    /// What is wrong with how it was set up: nothing is served then.
+    /// Returns a mistake in the authorizer's configuration. The server then does not start.
     fn problem(&self) -> Option<String> {
         None
     }
 
-    /// Asks another one too: the first that knows somebody decides.
+    /// Combines this authorizer with another one. The first that identifies the caller decides.
     ///
     /// ```
     /// use bindpost_mcp_http::{ApiKeys, Auth, Authorizer as _};
@@ -101,60 +105,59 @@ pub trait Authorizer: Debug + Send + Sync + 'static {
     }
 }
 
-/// Who may come in, and what strangers are told.
+/// Settings of authentication and authorization.
 ///
-/// Sessions, streams, tasks and states belong to the caller that made them. A session that nobody in
-/// particular has opened becomes that of the first known caller that names it, and stays it: clients connect
-/// first and get a token when a call asks for one. A pipe of HTTP+SSE stays whose it was; its client has to
-/// open it again.
+/// Sessions, streams, tasks and states belong to the caller that created them. An unauthenticated
+/// session is transferred to the first authenticated caller that uses its id, and stays with that
+/// caller: clients connect first and get a token when a call requires one. A stream of HTTP+SSE is
+/// never transferred. Its client has to open a new one.
 ///
 /// ```
-/// use bindpost_mcp_http::{ApiKeys, Auth, Opening, Settings};
-/// use bindpost_mcp_server::Listing;
+/// use bindpost_mcp_http::{AnonymousAccess, ApiKeys, Auth, Settings};
+/// use bindpost_mcp_server::ListVisibility;
 ///
 /// let keys = ApiKeys::new().key("ops", "a long secret").key_with_scopes("bot", "another", ["orders.read"]);
-/// let settings = Settings {
-///     auth: Some(Auth::new(keys).opening(Opening::Closed).listing(Listing::Permitted)),
-///     ..Settings::default()
-/// };
+/// let auth = Auth::new(keys).opening(AnonymousAccess::Closed).listing(ListVisibility::Permitted);
+/// let settings = Settings { auth: Some(auth), ..Settings::default() };
 /// # let _ = settings;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Auth {
-    /// Establishes who sends a request.
+    /// Identifies the caller of a request.
     pub authorizer: AnyAuthorizer,
-    /// Whether strangers may open a conversation.
+    /// Whether unauthenticated callers may connect.
     pub opening: AnonymousAccess,
-    /// What lists show.
+    /// Which entries lists show.
     pub listing: ListVisibility,
-    /// The public address of the MCP endpoint, like `https://api.example.com/mcp`: what clients ask tokens
-    /// for. Without it, the address is made up from the Host header, if that names a host which is
-    /// listed by its name or is of the loopback.
+    /// The public address of the MCP endpoint, like `https://api.example.com/mcp`. Clients request
+    /// tokens for it. By default the address is built from the `Host` header, if that names a listed
+    /// host or one of the loopback interface.
     pub resource: Option<String>,
-    /// The scopes that are named in the metadata; those of all entries unless it says otherwise.
+    /// The scopes in the protected resource metadata. `None`, the default, means the scopes of all entries.
     pub scopes_supported: Option<Vec<String>>,
-    /// What a challenge says it is for: `mcp`.
+    /// The realm of a challenge. Default: `mcp`.
     pub realm: String,
-    /// How long the authorizer may take. 10 s, then 503.
+    /// The timeout of the authorizer, after which the response is 503. Default: 10 s.
     pub timeout: Duration,
 }
 
-/// Whether callers that nobody knows may open a conversation, keep one going and see lists. Calls
-/// are for those whom their entry permits, whatever this says.
+/// Whether unauthenticated callers may connect, stay connected and list entries.
+///
+/// This does not affect calls. Each entry decides which callers may use it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnonymousAccess {
-    /// While at least one entry is for anybody. Otherwise they are asked for credentials at once: a client
-    /// that connected once may never ask again.
+    /// They may, while at least one entry allows unauthenticated callers. Otherwise the first request
+    /// gets a 401: a client that has connected without credentials may never ask its user for them.
     #[default]
     Auto,
-    /// Always.
+    /// They may always connect.
     Open,
-    /// Never.
+    /// They may never connect.
     Closed,
 }
 
 impl Auth {
-    /// Callers are those whom this authorizer knows.
+    /// Authenticates callers with this authorizer, with the defaults of all other settings.
     pub fn new(authorizer: impl Authorizer) -> Auth {
         Auth {
             authorizer: AnyAuthorizer::new(authorizer),
@@ -167,44 +170,44 @@ impl Auth {
         }
     }
 
-    /// Whether strangers may open a conversation.
+    /// Sets whether unauthenticated callers may connect.
     pub fn opening(mut self, opening: AnonymousAccess) -> Auth {
         self.opening = opening;
         self
     }
 
-    /// What lists show.
+    /// Sets which entries lists show.
     pub fn listing(mut self, listing: ListVisibility) -> Auth {
         self.listing = listing;
         self
     }
 
-    /// The public address of the MCP endpoint.
+    /// Sets the public address of the MCP endpoint.
     pub fn resource(mut self, resource: impl Into<String>) -> Auth {
         self.resource = Some(resource.into());
         self
     }
 
-    /// The scopes that are named in the metadata.
+    /// Sets the scopes in the protected resource metadata.
     pub fn scopes_supported(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Auth {
         self.scopes_supported = Some(scopes.into_iter().map(Into::into).collect());
         self
     }
 
-    /// What a challenge says it is for.
+    /// Sets the realm of a challenge.
     pub fn realm(mut self, realm: impl Into<String>) -> Auth {
         self.realm = realm.into();
         self
     }
 
-    /// How long the authorizer may take.
+    /// Sets the timeout of the authorizer.
     pub fn timeout(mut self, timeout: Duration) -> Auth {
         self.timeout = timeout;
         self
     }
 }
 
-/// Why nobody is known.
+/// The reason why a caller is not authenticated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
     pub(crate) kind: DenialKind,
@@ -214,47 +217,48 @@ pub struct Denial {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DenialKind {
-    /// No credentials.
+    /// The request has no credentials.
     Missing,
-    /// Credentials that do not count.
+    /// The credentials are invalid.
     Invalid,
-    /// What should be credentials is not even that.
+    /// The credentials are malformed.
     Malformed,
-    /// Whoever could tell does not answer.
+    /// The credentials cannot be verified now.
     Unavailable,
-    /// The authorizer broke.
+    /// The authorizer failed.
     Failed,
 }
 
 impl Denial {
-    /// There are no credentials.
+    /// The request has no credentials. The response is 401.
     pub fn missing() -> Denial {
         Denial::new(DenialKind::Missing, "authentication is required")
     }
 
-    /// There are credentials, but they do not count. Say what is wrong with them (`the token has
-    /// expired`), never how near they were.
+    /// The credentials are invalid. The response is 401. The text says what is wrong with them (`the
+    /// token has expired`), but never how close they were to valid ones.
     pub fn invalid(text: impl Into<String>) -> Denial {
         Denial::new(DenialKind::Invalid, text)
     }
 
-    /// The request is broken where credentials should be; it is answered with 400.
+    /// The credentials are malformed. The response is 400.
     pub fn malformed(text: impl Into<String>) -> Denial {
         Denial::new(DenialKind::Malformed, text)
     }
 
-    /// Nobody can tell now whether the credentials count; it is answered with 503.
+    /// The credentials cannot be verified now. The response is 503.
     pub fn unavailable(text: impl Into<String>) -> Denial {
         Denial::new(DenialKind::Unavailable, text)
     }
 
-    /// The value of `WWW-Authenticate`, instead of the one that is made up from what is known.
+    /// Sets the value of the `WWW-Authenticate` header. By default it is built from the
+    /// authorizer's challenges.
     pub fn with_challenge(mut self, challenge: impl Into<String>) -> Denial {
         self.challenge = Some(challenge.into());
         self
     }
 
-    /// The authorizer broke; it is answered with 500.
+    /// The authorizer failed. The response is 500.
     pub(crate) fn failed() -> Denial {
         Denial::new(DenialKind::Failed, "internal error: the authorizer failed")
     }
@@ -276,11 +280,11 @@ impl std::error::Error for Denial {}
 #[derive(Clone, Debug)]
 pub struct AnyAuthorizer(Arc<dyn ErasedAuthorizer>);
 
-/// A request whose sender is being established.
+/// The result of [`Authorizer::authorize`], not yet complete.
 pub(crate) type AuthorizeFuture = Pin<Box<dyn Future<Output = Result<Caller, Denial>> + Send>>;
 
 trait ErasedAuthorizer: Debug + Send + Sync {
-    /// Owns what it needs, so that it can be kept with the request.
+    /// Returns a future that borrows nothing, so that it can be stored with the request.
     fn authorize_owned(self: Arc<Self>, request: Arc<HttpRequest>) -> AuthorizeFuture;
     fn authorize_boxed<'a>(
         &'a self,
@@ -321,18 +325,18 @@ impl<A: Authorizer> ErasedAuthorizer for A {
 }
 
 impl AnyAuthorizer {
-    /// This authorizer.
+    /// Erases the type of an authorizer.
     pub fn new(authorizer: impl Authorizer) -> AnyAuthorizer {
         AnyAuthorizer(Arc::new(authorizer))
     }
 
-    /// Starts to establish who sends a request.
+    /// Starts to identify the caller of a request.
     pub(crate) fn authorize_owned(&self, request: &Arc<HttpRequest>) -> AuthorizeFuture {
         self.0.clone().authorize_owned(request.clone())
     }
 }
 
-/// So that authorizers chosen at run time can be combined.
+/// Authorizers that are chosen at run time can be combined, because this is an authorizer too.
 impl Authorizer for AnyAuthorizer {
     async fn authorize(&self, request: &HttpRequest) -> Result<Caller, Denial> {
         self.0.authorize_boxed(request).await

@@ -1,4 +1,4 @@
-//! [`Endpoint`]: POST, GET, DELETE; one message in, one reply out.
+//! [`Endpoint`]: routes HTTP requests, dispatches their messages and builds the responses.
 
 pub(crate) mod batch;
 pub(crate) mod body;
@@ -40,7 +40,7 @@ use crate::guard::Guard;
 use crate::headers::{AcceptedFormats, McpHeaders, SESSION_ID};
 use crate::settings::{SessionMode, Settings};
 
-/// An MCP server behind HTTP.
+/// Serves an MCP server over HTTP.
 #[derive(Debug)]
 pub struct Endpoint {
     pub(crate) server: Server,
@@ -53,14 +53,14 @@ pub struct Endpoint {
     closed: AtomicBool,
 }
 
-/// An HTTP request that has passed the gate.
+/// An HTTP request whose sender has been identified.
 pub(crate) struct AdmittedRequest<'a> {
     pub(crate) http: &'a Arc<HttpRequest>,
     pub(crate) headers: McpHeaders<'a>,
     pub(crate) sender: &'a RequestSender,
 }
 
-/// What a method and a path ask for.
+/// The operation that an HTTP method and a path select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     Post,
@@ -74,7 +74,7 @@ pub(crate) enum Route {
     Unknown,
 }
 
-/// However often it is asked for.
+/// The minimum interval of sweeps. A shorter setting is raised to this.
 const SHORTEST_SWEEP: Duration = Duration::from_millis(10);
 
 impl Route {
@@ -88,9 +88,9 @@ impl Route {
 }
 
 impl Endpoint {
-    /// Serves `server` this way.
+    /// Creates an endpoint that serves `server` with these settings.
     pub fn new(server: Server, mut settings: Settings) -> Arc<Endpoint> {
-        // Both spellings are served; the one without a slash is compared.
+        // The path works with and without a trailing slash. It is compared without one.
         settings.path.truncate(settings.path.trim_end_matches('/').len());
         if !settings.path.starts_with('/') {
             settings.path.insert(0, '/');
@@ -109,8 +109,8 @@ impl Endpoint {
         })
     }
 
-    /// Looks now and then for sessions that have expired, and for what belongs to callers that are not
-    /// known any more; runs until it is dropped.
+    /// Periodically ends expired sessions, and the sessions and streams of callers whose credentials are no
+    /// longer valid. Runs until it is dropped.
     pub async fn sweep(&self) {
         let mut ticks = tokio::time::interval(self.settings.session_limits.sweep.max(SHORTEST_SWEEP));
         loop {
@@ -120,7 +120,8 @@ impl Endpoint {
         }
     }
 
-    /// Ends what would stay open for ever: streams without a call, listeners.
+    /// Begins a graceful shutdown: ends the streams that would stay open indefinitely, that is, streams
+    /// without a call and subscriptions.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::SeqCst);
         self.server.shut_down();
@@ -128,15 +129,15 @@ impl Endpoint {
         self.pipes.drain(self.settings.connections.drain);
     }
 
-    /// Takes no further message: another endpoint serves in its place, under rules of its own. Streams end as when
-    /// the server goes away; calls that run are answered; a message whose body is still on its way gets 503 and
-    /// does nothing.
+    /// Closes the endpoint, because another one with different settings replaces it. Streams end as in
+    /// [`drain`](Endpoint::drain). Running calls are still answered. A request whose body has not been
+    /// received completely gets 503 and has no effect.
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.drain();
     }
 
-    /// Whether another endpoint serves in its place. One atomic load, so it may be asked for every request.
+    /// Returns whether the endpoint has been closed. This is one atomic load, cheap enough for every request.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
@@ -169,14 +170,14 @@ impl Endpoint {
         }
     }
 
-    /// Answers what is for everybody and has no body.
+    /// Answers requests that need neither authentication nor a body.
     pub(crate) fn answer_public(&self, route: Route, http: &HttpRequest) -> Reply {
         match (route, &self.gate) {
             (Route::Options(allow), _) => self.options(&http.parts, allow),
             (Route::NotAllowed(allow), _) => not_allowed(allow),
             (Route::Metadata, Some(gate)) => gate.metadata(&self.server, http),
             _ => {
-                let reason = format!("nothing is served here; MCP is at {}", self.settings.path);
+                let reason = format!("not found; the MCP endpoint is {}", self.settings.path);
                 refuse(StatusCode::NOT_FOUND, None, INVALID_REQUEST, reason)
             }
         }
@@ -191,7 +192,7 @@ impl Endpoint {
         reply
     }
 
-    /// Answers what is for callers and has no body.
+    /// Answers requests that need authentication but no body.
     pub(crate) fn answer_caller(self: &Arc<Self>, route: Route, visit: &AdmittedRequest<'_>) -> Reply {
         match route {
             Route::Get => self.get(visit),
@@ -213,27 +214,27 @@ impl Endpoint {
         AdmittedRequest { http, headers, sender }
     }
 
-    /// The body could not be read.
+    /// Rejects a request whose body could not be read.
     pub(crate) fn refuse_unread_body(&self, unread: BodyReadError) -> Reply {
         let (status, reason) = match unread {
             BodyReadError::TooLarge => (
                 StatusCode::PAYLOAD_TOO_LARGE,
                 format!("the body is larger than {} bytes", self.settings.max_body),
             ),
-            BodyReadError::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body came too slowly".to_owned()),
+            BodyReadError::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body was too slow".to_owned()),
             BodyReadError::Broken => (StatusCode::BAD_REQUEST, "the body could not be read".to_owned()),
             BodyReadError::Trailers => {
-                (StatusCode::BAD_REQUEST, "a body with trailers is not supported; send it without".to_owned())
+                (StatusCode::BAD_REQUEST, "a body with trailers is not supported; omit them".to_owned())
             }
             BodyReadError::NoRoom => return budget_exhausted(),
         };
         let mut reply = refuse(status, None, INVALID_REQUEST, reason);
-        // What is left of the body would be taken for the next request.
+        // The rest of the body would be read as the next request.
         reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         reply
     }
 
-    /// The body is here.
+    /// Handles a request whose body has been received.
     pub(crate) fn handle_body(
         self: &Arc<Self>,
         route: Route,
@@ -269,13 +270,15 @@ impl Endpoint {
                 let accepts =
                     if self.settings.json_only { AcceptedFormats::JsonOnly } else { visit.headers.accepts() };
                 match self.dispatch_request(visit, accepts, request) {
-                    Ok((StartedRequest::Answer(answer), era)) => self.answer_finished(answer, &era, accepts),
-                    Ok((StartedRequest::Running(running), era)) => match poll_once(running, context) {
-                        Ok(answer) => self.answer_finished(answer, &era, accepts),
+                    Ok((StartedRequest::Answer(answer), mode)) => {
+                        self.answer_finished(answer, &mode, accepts)
+                    }
+                    Ok((StartedRequest::Running(running), mode)) => match poll_once(running, context) {
+                        Ok(answer) => self.answer_finished(answer, &mode, accepts),
                         Err(running) => {
                             let (endpoint, caller) = (self.clone(), visit.sender.caller.clone());
                             return BodyOutcome::Later(Box::pin(async move {
-                                endpoint.answer_running(running, era, accepts, &caller).await
+                                endpoint.answer_running(running, mode, accepts, &caller).await
                             }));
                         }
                     },
@@ -298,7 +301,7 @@ impl Endpoint {
                     empty(StatusCode::ACCEPTED)
                 }
                 Ok(None) => {
-                    let reason = "a response belongs to a session; none is named";
+                    let reason = "a response needs a session; send its id in the Mcp-Session-Id header";
                     refuse(StatusCode::BAD_REQUEST, Some(&response.id), INVALID_REQUEST, reason)
                 }
                 Err(no) => *no,
@@ -308,22 +311,22 @@ impl Endpoint {
         })
     }
 
-    /// Finds out what a request belongs to and dispatches it.
+    /// Determines the protocol mode of a request and dispatches it.
     fn dispatch_request(
         self: &Arc<Self>,
         visit: &AdmittedRequest<'_>,
         accepts: AcceptedFormats,
         request: Request,
     ) -> Result<(StartedRequest, ProtocolMode), BoxedReply> {
-        let era = self.protocol_mode(visit, &request)?;
-        let peer = match &era {
+        let mode = self.protocol_mode(visit, &request)?;
+        let peer = match &mode {
             ProtocolMode::Alone(peer) => peer.clone(),
             ProtocolMode::Session(entry) => Peer::Session(entry.session.clone()),
             ProtocolMode::Sessionless(revision) => Peer::Alone(*revision),
         };
         let delivery = match accepts {
             AcceptedFormats::JsonOnly => DeliveryTarget::None,
-            _ => DeliveryTarget::OnDemand { keeps: matches!(era, ProtocolMode::Session(_)) },
+            _ => DeliveryTarget::OnDemand { keeps: matches!(mode, ProtocolMode::Session(_)) },
         };
         let id_of_refused = request.id.clone();
         let exchange = self.exchange(visit, peer, delivery);
@@ -350,7 +353,7 @@ impl Endpoint {
                 StartedRequest::Opened(reply, delay)
             }
         };
-        Ok((started, era))
+        Ok((started, mode))
     }
 
     pub(crate) fn exchange(
@@ -371,7 +374,7 @@ impl Endpoint {
 
     fn handle_notification(&self, visit: &AdmittedRequest<'_>, notification: &Notification) -> Reply {
         let headers = &visit.headers;
-        // Nothing of 2026-07-28 is left to say by notification over HTTP: a closed connection cancels.
+        // 2026-07-28 has no notifications from clients over HTTP: closing the connection cancels a call.
         if Peer::has_envelope(notification.params()) || claims_new_revision(headers.version(), headers) {
             return empty(StatusCode::ACCEPTED);
         }
@@ -389,7 +392,8 @@ impl Endpoint {
         empty(StatusCode::ACCEPTED)
     }
 
-    /// The stream of a session for what belongs to no call, or a cut stream from where it was cut.
+    /// Opens a stream for messages that belong to no call, or resumes an interrupted stream after its
+    /// last event.
     fn get(self: &Arc<Self>, visit: &AdmittedRequest<'_>) -> Reply {
         let headers = &visit.headers;
         if !self.settings.sessions.has_sessions() {
@@ -407,7 +411,7 @@ impl Endpoint {
             Err(no) => return *no,
         };
         if headers.accepts() == AcceptedFormats::JsonOnly {
-            let reason = "GET answers with text/event-stream; accept it";
+            let reason = "GET returns text/event-stream; the Accept header must allow it";
             return refuse(StatusCode::NOT_ACCEPTABLE, None, INVALID_REQUEST, reason);
         }
         let expires = visit.sender.caller.expires_at();
@@ -416,20 +420,20 @@ impl Endpoint {
                 .and_then(|(number, after)| entry.stream(number).map(|stream| (number, stream, after)));
             let Some((number, stream, after)) = found else { return self.event_stream_reply(None) };
             if stream.has_nothing_after(after) {
-                // Nothing is left to deliver: the call was cancelled, or all of it arrived. Clients take
-                // anything but this for a reason to come back once more.
+                // All messages were delivered, or the call was cancelled. Clients retry after any
+                // other status.
                 return not_allowed("POST, DELETE, OPTIONS");
             }
             return self.session_stream_reply(&entry, &stream, number, Some(after), expires);
         }
-        // A stream of its own for every GET: one that took over from another would make two connections
-        // of a client push each other out. The newest one gets the messages.
+        // Every GET gets a new stream. If it replaced an open one, two connections of a client would
+        // close each other in turn. The newest stream gets the messages.
         let stream = self.server.new_resumable_stream(&entry.session);
         let Some(number) = entry.keep_stream(&stream, false, self.settings.session_limits.streams) else {
             return too_many_streams(None);
         };
         self.server.attach_stream(&entry.session, &stream);
-        // Either may have happened while the stream was made.
+        // A shutdown or a change of the owner may have happened while the stream was created.
         if self.draining.load(Ordering::SeqCst) || *entry.owner() != visit.sender.caller {
             stream.end();
         }
@@ -459,6 +463,6 @@ impl Endpoint {
 enum StartedRequest {
     Answer(EncodedResponse),
     Running(RunningCall),
-    /// A session was opened; its reply is sent after this time.
+    /// A session was opened. The reply is sent after this delay.
     Opened(Reply, Duration),
 }

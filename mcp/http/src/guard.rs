@@ -1,7 +1,8 @@
-//! Refuse early: Host and Origin, before anything is parsed. CORS for the origins that are listed.
+//! [`Guard`]: checks the `Host` and `Origin` headers before anything is parsed, and adds CORS headers
+//! for the allowed origins.
 //!
-//! A page on any web site can make a browser send requests to a server on this machine, and a name
-//! that resolves to this machine makes them same-origin. Checking both headers stops both.
+//! A page of any web site can make a browser send requests to a server on this machine. A host name that
+//! resolves to this machine makes these requests same-origin (DNS rebinding). The two checks prevent both.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -21,7 +22,7 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 const ALLOWED_HEADERS: &str = "content-type, accept, authorization, mcp-protocol-version, mcp-method, mcp-name, \
                                mcp-session-id, last-event-id";
 
-/// Who may talk to us.
+/// The hosts and origins from which requests are accepted.
 #[derive(Debug)]
 pub(crate) struct Guard {
     any_host: bool,
@@ -32,9 +33,9 @@ pub(crate) struct Guard {
     headers: String,
 }
 
-/// A host that is served because of its name.
+/// The host of a request, if it is a listed host or one of the loopback interface.
 pub(crate) struct NamedHost<'a> {
-    /// As the request spells it, with its port.
+    /// The host as the request spells it, with its port.
     pub(crate) text: &'a str,
     pub(crate) is_loopback: bool,
 }
@@ -56,32 +57,33 @@ impl Guard {
         }
     }
 
-    /// Why this request is refused, if it is.
+    /// Returns why this request is rejected, or `None` if it is accepted.
     pub(crate) fn refusal_reason(&self, uri: &Uri, headers: &McpHeaders<'_>) -> Option<&'static str> {
         self.host_refusal_reason(uri, headers).or_else(|| match headers.origin {
             Some(origin) if !self.allows_origin(origin.as_bytes()) => {
-                Some("the Origin header names a web page that may not call; add it to the allowed origins")
+                Some("the Origin header names an origin that is not allowed; add it to the allowed origins")
             }
             None if self.require_origin => Some("the Origin header is missing"),
             _ => None,
         })
     }
 
-    /// The same for what every web page may read.
+    /// The same, without the check of the origin, for resources that every web page may read.
     pub(crate) fn host_refusal_reason(&self, uri: &Uri, headers: &McpHeaders<'_>) -> Option<&'static str> {
         let host = match uri.authority() {
-            // HTTP/2, or an absolute URI.
+            // The request uses HTTP/2 or has an absolute URI.
             Some(authority) => Some(authority.as_str().as_bytes()),
             None => headers.host.map(HeaderValue::as_bytes),
         };
         let Some(host) = host else { return Some("the Host header is missing") };
         if !self.any_host && !is_loopback(host) && !self.lists_host(host) {
-            return Some("the Host header names a host that is not served here; add it to the allowed hosts");
+            return Some("the Host header names a host that is not allowed; add it to the allowed hosts");
         }
         None
     }
 
-    /// The host of a request, if it is served because of its name and not because all are.
+    /// Returns the host of a request if it is listed or of the loopback interface. A host that is only
+    /// accepted because of `*` is not returned.
     pub(crate) fn named_host<'a>(&self, parts: &'a Parts) -> Option<NamedHost<'a>> {
         let text = match parts.uri.authority() {
             Some(authority) => authority.as_str(),
@@ -91,12 +93,13 @@ impl Guard {
         (is_loopback || self.lists_host(text.as_bytes())).then_some(NamedHost { text, is_loopback })
     }
 
-    /// The first of these names that is not one of the loopback: other machines are meant to be served.
+    /// Returns the first of these host names that is not one of the loopback interface. If there is
+    /// one, other machines are expected to send requests.
     pub(crate) fn first_public_host(hosts: &[String]) -> Option<&str> {
         hosts.iter().map(String::as_str).find(|host| !is_loopback(host.as_bytes()))
     }
 
-    /// Whether hosts are served whatever their name.
+    /// Returns whether all hosts are allowed (`*`).
     pub(crate) fn serves_any_host(&self) -> bool {
         self.any_host
     }
@@ -120,7 +123,7 @@ impl Guard {
         self.origins.iter().any(|known| origin.eq_ignore_ascii_case(known.as_bytes()))
     }
 
-    /// Adds what a browser needs to hand an answer to a page of a listed origin.
+    /// Adds the CORS headers without which a browser withholds the response from a page of a listed origin.
     pub(crate) fn add_cors(&self, request: &HeaderMap, answer: &mut HeaderMap) {
         if self.origins.is_empty() {
             return;
@@ -133,13 +136,13 @@ impl Guard {
         }
     }
 
-    /// Adds what answers a browser's preflight request.
+    /// Adds the headers that answer a browser's preflight request.
     pub(crate) fn add_preflight(&self, request: &HeaderMap, answer: &mut HeaderMap) {
         if !answer.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
             return;
         }
         let mut allowed = self.headers.clone();
-        // There is no wildcard for a prefix, so each `Mcp-Param-…` that is asked for is named.
+        // CORS has no wildcard for a prefix, so each requested `Mcp-Param-…` header is named.
         let asked = request.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok());
         for name in asked.unwrap_or_default().split(',').map(|name| name.trim().to_ascii_lowercase()) {
             let is_param = name.starts_with(bindpost_mcp_protocol::header::PARAM_PREFIX);
@@ -161,7 +164,7 @@ fn is_loopback(host: &[u8]) -> bool {
     LOOPBACK.iter().any(|loopback| name.eq_ignore_ascii_case(loopback.as_bytes()))
 }
 
-/// A host without its port; the brackets of an IPv6 address stay.
+/// Returns a host without its port. An IPv6 address keeps its brackets.
 fn without_port(host: &[u8]) -> &[u8] {
     let end = match host.iter().rposition(|&byte| byte == b':') {
         Some(colon) if host[colon + 1..].iter().all(u8::is_ascii_digit) => colon,
@@ -184,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_loopback_and_what_is_listed_may_talk_to_us() {
+    fn only_loopback_and_listed_hosts_and_origins_are_accepted() {
         let guard = Guard::new(&Settings {
             allowed_hosts: vec!["api.example.com".into()],
             allowed_origins: vec!["https://app.example.com/".into()],
@@ -214,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_has_a_name_if_it_is_listed_by_it() {
+    fn a_named_host_is_listed_or_of_the_loopback() {
         let hosts = ["api.example.com", "a.example:8443", "*"];
         let allowed_hosts = hosts.map(str::to_owned).to_vec();
         let guard = Guard::new(&Settings { allowed_hosts, ..Settings::default() });
@@ -241,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_host_is_refused() {
+    fn rejects_a_request_without_a_host_header() {
         let parts = http::Request::builder().uri("/mcp").body(()).unwrap().into_parts().0;
         let guard = Guard::new(&Settings::default());
         assert!(guard.refusal_reason(&parts.uri, &McpHeaders::new(&parts.headers)).is_some());

@@ -1,4 +1,4 @@
-//! MCP's headers as typed values.
+//! [`McpHeaders`]: the request headers that MCP defines, as typed values.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue};
 
 pub(crate) const SESSION_ID: &str = "mcp-session-id";
 
-/// The headers of one request that matter here, found in one pass.
+/// The headers of one request that MCP and the endpoint use. They are found in one pass.
 #[derive(Clone, Copy, Debug)]
 pub struct McpHeaders<'a> {
     all: &'a HeaderMap,
@@ -22,22 +22,23 @@ pub struct McpHeaders<'a> {
     protocol_version: Option<&'a HeaderValue>,
     method: Option<&'a HeaderValue>,
     name: Option<&'a HeaderValue>,
-    /// One of those that decide is there twice: whoever stands in front of us may have looked at the other.
+    /// The name of a header that may occur once but occurs twice. A proxy in front of the server may have
+    /// checked the other value.
     pub(crate) repeated: Option<&'static str>,
-    /// The same among those that repeat the body of a request that stands alone.
+    /// The same for the headers that repeat parts of a modern request's body.
     repeated_beside_body: Option<&'static str>,
-    /// A platform in front names the user, or somebody pretends to be one.
+    /// Whether a header names the user. It comes from a platform in front of the server, or it is forged.
     pub(crate) names_user: bool,
 }
 
-/// Whether a platform in front names the user by this header.
+/// Returns whether this is a header in which a platform in front of the server names the user.
 pub(crate) fn is_identity_header(header: &str) -> bool {
     header
         .strip_prefix("x-ms-")
         .is_some_and(|rest| rest.starts_with("client-principal") || rest.starts_with("token-"))
 }
 
-/// What a client says of the revision in its header.
+/// The value of the `MCP-Protocol-Version` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VersionHeader<'a> {
     Absent,
@@ -45,13 +46,13 @@ pub(crate) enum VersionHeader<'a> {
     Unknown(&'a str),
 }
 
-/// What a client reads.
+/// The response formats that a client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AcceptedFormats {
     JsonOnly,
-    /// JSON where one answer is all there is, streams where there is more.
+    /// JSON for a single response, a stream if other messages precede it.
     Both,
-    /// It names streams first: it gets one even for a single answer.
+    /// The client names `text/event-stream` first. It gets a stream even for a single response.
     StreamsFirst,
 }
 
@@ -66,7 +67,7 @@ impl HeaderValues for McpHeaders<'_> {
 }
 
 impl<'a> McpHeaders<'a> {
-    /// The headers of a request.
+    /// Finds the headers of a request.
     pub fn new(all: &'a HeaderMap) -> McpHeaders<'a> {
         let mut found = McpHeaders {
             all,
@@ -126,7 +127,7 @@ impl<'a> McpHeaders<'a> {
         self.session_id?.to_str().ok()
     }
 
-    /// Takes a session id for nothing.
+    /// Ignores the session id from now on.
     pub(crate) fn forget_session_id(&mut self) {
         self.session_id = None;
     }
@@ -135,33 +136,33 @@ impl<'a> McpHeaders<'a> {
         self.last_event_id?.to_str().ok()
     }
 
-    /// Why the body cannot be read, if it cannot.
+    /// Returns why the body is not supported, or `None` if it is.
     pub(crate) fn unreadable_reason(&self) -> Option<&'static str> {
         if !self.has_json() {
             Some("the Content-Type must be application/json")
         } else if self.is_encoded() {
-            Some("compressed bodies are not read; send the JSON as it is")
+            Some("a compressed body is not supported; send the JSON without a Content-Encoding")
         } else {
             None
         }
     }
 
-    /// Whether the body says it is JSON, in any legal spelling.
+    /// Returns whether the `Content-Type` is that of JSON, in any valid spelling.
     fn has_json(&self) -> bool {
         let Some(value) = self.content_type else { return false };
         let bytes = value.as_bytes();
         bytes == b"application/json" || is_json(bytes)
     }
 
-    /// Whether the body is compressed, which we do not read.
+    /// Returns whether the body is compressed. Compressed bodies are not supported.
     fn is_encoded(&self) -> bool {
         self.content_encoding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
     }
 
-    /// What the client reads. A missing or general `Accept` means everything: clients get it wrong, and
-    /// they take a 406 for an authorization problem.
+    /// Returns the formats that the client accepts. A missing or general `Accept` header means all formats:
+    /// many clients send a wrong one and treat a 406 as an authorization problem.
     pub(crate) fn accepts(&self) -> AcceptedFormats {
-        // What clients usually send.
+        // Most clients send exactly this value.
         if self.accept.is_none_or(|value| value.as_bytes() == b"application/json, text/event-stream") {
             return AcceptedFormats::Both;
         }
@@ -181,17 +182,17 @@ impl<'a> McpHeaders<'a> {
         if first.is_some() { AcceptedFormats::JsonOnly } else { AcceptedFormats::Both }
     }
 
-    /// Compares the version of a request that stands alone with its body: first of all, because
-    /// everything else depends on it.
+    /// Compares the version header of a modern request with its body. This check comes first, because all
+    /// others depend on the revision.
     pub(crate) fn check_version(&self, request: &Request) -> Result<(), ProtocolError> {
         if let Some(name) = self.repeated_beside_body {
-            return Err(ProtocolError::HeaderMismatch(format!("header {name} is there twice")));
+            return Err(ProtocolError::HeaderMismatch(format!("header {name} occurs more than once")));
         }
         let Some(header) = self.protocol_version else {
             return Err(ProtocolError::HeaderMismatch("header MCP-Protocol-Version is missing".to_owned()));
         };
         match request.params().meta(meta::PROTOCOL_VERSION).and_then(|raw| raw.as_text()) {
-            // A broken envelope is reported as such later.
+            // An invalid envelope is reported later.
             None => Ok(()),
             Some(body) if header.as_bytes() == body.as_bytes() => Ok(()),
             Some(body) => Err(ProtocolError::HeaderMismatch(format!(
@@ -230,7 +231,7 @@ impl<'a> McpHeaders<'a> {
             return Err(ProtocolError::HeaderMismatch(reason));
         };
         match request.params().text(member) {
-            // A missing member is reported as such later.
+            // A missing member is reported later.
             None => Ok(()),
             Some(body) if *body == *decoded => Ok(()),
             Some(body) => {
@@ -241,7 +242,8 @@ impl<'a> McpHeaders<'a> {
     }
 }
 
-/// `application/json` whatever its case and parameters, or anything that ends in `+json`.
+/// Returns whether a media type is `application/json` in any case and with any parameters, or ends
+/// in `+json`.
 fn is_json(value: &[u8]) -> bool {
     let Ok(value) = std::str::from_utf8(value) else { return false };
     let media_type: Cow<'_, str> =
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn any_legal_spelling_of_json_is_json() {
+    fn every_valid_spelling_of_the_json_media_type_is_accepted() {
         for (value, json) in [
             ("application/json", true),
             ("Application/JSON; charset=utf-8", true),
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn accept_is_read_generously() {
+    fn a_missing_or_general_accept_header_means_all_formats() {
         for (value, accepts) in [
             ("*/*", AcceptedFormats::Both),
             ("application/json, text/event-stream", AcceptedFormats::Both),

@@ -1,4 +1,4 @@
-//! What an endpoint allows, and its limits.
+//! The settings of an endpoint: what it serves, which requests it accepts, and its limits.
 
 use std::time::Duration;
 
@@ -7,115 +7,126 @@ use bindpost_mcp_protocol::Revision;
 use crate::auth::Auth;
 use crate::listener;
 
-/// How an [`Endpoint`](crate::Endpoint) behaves. The defaults are safe on a laptop and behind a proxy
-/// that names its hosts.
+/// The settings of an [`Endpoint`](crate::Endpoint).
+///
+/// The defaults are safe on a development machine. A server behind a proxy also has to list its host
+/// names in `allowed_hosts`.
 #[derive(Clone)]
 pub struct Settings {
-    /// Where MCP is served; the same path with a slash behind it works too.
+    /// The path of the MCP endpoint. The same path with a trailing slash works too.
     pub path: String,
-    /// Where HTTP+SSE (2024-11-05) is served: the stream, and where its client posts. `None` turns it off.
+    /// The two paths of HTTP+SSE (2024-11-05): that of the stream, and that to which its client posts
+    /// messages. `None` turns the transport off.
     pub sse_paths: Option<(String, String)>,
-    /// How HTTP+SSE greets and keeps its clients.
+    /// Options of HTTP+SSE.
     pub sse: SseOptions,
-    /// Host names that are served besides those of the loopback: `example.com` for any port,
-    /// `example.com:8443` for one, `*` for all (only behind a proxy that checks).
+    /// Values of the `Host` header that are accepted besides the names of the loopback interface:
+    /// `example.com` with any port, `example.com:8443` with one port, or `*` for all hosts. Use `*`
+    /// only behind a proxy that checks the header.
     pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that may call, besides those of the loopback: `https://example.com`. They
-    /// get CORS headers; pages from the loopback get them only if listed.
+    /// Origins of web pages that may send requests, like `https://example.com`. Origins of the loopback
+    /// interface may always send them. Only the origins in this list get CORS headers.
     pub allowed_origins: Vec<String>,
-    /// Refuses requests without an Origin: only web pages may call.
+    /// Rejects requests without an `Origin` header, so that only web pages may send requests.
     pub require_origin: bool,
-    /// Whether revisions with a handshake get sessions.
+    /// Whether legacy revisions (up to 2025-11-25) get sessions.
     pub sessions: SessionMode,
-    /// The revision of a request that names neither a session nor a revision, where that is served. The
-    /// specification says 2025-03-26.
+    /// The revision of a request that has neither a session id nor an `MCP-Protocol-Version` header, if
+    /// sessions are not required. The default, 2025-03-26, follows the specification.
     pub without_header: Revision,
-    /// How many sessions, for how long.
+    /// Limits on the number of sessions and on their lifetime.
     pub session_limits: SessionLimits,
-    /// Answers are JSON only: no streams, no GET, no questions to the client.
+    /// Sends JSON responses only. There are no streams, GET is rejected, and the server cannot send
+    /// requests to the client.
     pub json_only: bool,
-    /// The largest body, in bytes.
+    /// The maximum size of a request body, in bytes.
     pub max_body: usize,
-    /// How long a body may take in all.
+    /// The timeout for receiving a whole request body.
     pub body_timeout: Duration,
-    /// A call that has not ended by then is answered by a stream, so that the connection stays alive.
+    /// The response to a call that runs longer than this becomes a stream, so that the connection
+    /// stays alive.
     pub stream_after: Duration,
-    /// How often a stream that has nothing to say says so.
+    /// The interval at which an idle stream sends a keep-alive comment.
     pub keep_alive: Duration,
-    /// When a client should come back to a stream that was cut.
+    /// The delay after which a client should reconnect to an interrupted stream (the SSE field `retry`).
     pub retry: Duration,
-    /// Which callers are let in. `None`: all of them. Then nothing is served that other machines can reach: on an
-    /// address beyond the loopback, under a name of `allowed_hosts` beyond the loopback, or `behind_proxy`.
+    /// Authentication and authorization. `None` disables them: every caller may call everything. The
+    /// server then does not start if other machines can reach it: if its address or a name in
+    /// `allowed_hosts` is not of the loopback interface, or if `behind_proxy` is set. `open_to_all`
+    /// overrides this check.
     pub auth: Option<Auth>,
-    /// Serves without authentication, although other machines can reach it: every caller may call everything.
+    /// Serves without authentication even if other machines can reach the server. Every caller may then
+    /// call everything.
     pub open_to_all: bool,
-    /// A proxy or a platform in front passes on what other machines send, so that an address of the loopback is
-    /// no protection.
+    /// A proxy or a platform forwards requests of other machines to this server. Listening on the loopback
+    /// interface is then no protection.
     pub behind_proxy: bool,
-    /// Believes the headers by which a platform in front names the user (`X-MS-CLIENT-PRINCIPAL…`,
-    /// `X-MS-TOKEN-…`). Without that platform anybody can send them, so they are removed unless this is set.
+    /// Trusts the headers in which a platform in front of the server names the user
+    /// (`X-MS-CLIENT-PRINCIPAL…`, `X-MS-TOKEN-…`). Without such a platform any client can send these
+    /// headers, so they are removed by default.
     pub trust_platform_identity: bool,
-    /// Connections: timeouts and caps.
+    /// Timeouts and limits of connections.
     pub connections: listener::ConnectionLimits,
 }
 
-/// How HTTP+SSE greets and keeps its clients.
+/// Options of HTTP+SSE, the transport of 2024-11-05.
 #[derive(Clone, Debug, Default)]
 pub struct SseOptions {
-    /// Tells where to post by a whole address, scheme and host included, instead of a path: for clients that
-    /// cannot put the two together. The host is the one the client asked for.
+    /// Sends the address for messages as an absolute URL instead of a path, for clients that cannot resolve
+    /// relative references. The host is that of the client's request.
     pub absolute: bool,
-    /// Parameters of the query that the address to post to repeats: a client that names itself by its
-    /// address has no other way to do it in its posts.
+    /// Query parameters of the stream's URL that are copied into the address for messages. Clients
+    /// that identify themselves by a query parameter need this, because they cannot add it to the
+    /// address themselves.
     pub repeats: Vec<String>,
-    /// How often the server pings its client by a request; never unless told.
+    /// The interval at which the server sends `ping` requests to the client. `None`, the default, sends none.
     pub ping: Option<Duration>,
 }
 
-/// Whether revisions with a handshake get sessions.
+/// Whether legacy revisions (up to 2025-11-25), which begin with a handshake, get sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionMode {
-    /// `initialize` opens one, and every request names it.
+    /// `initialize` opens a session, and every later request has to carry its id.
     Required,
-    /// As `Required`, but a request that names none is served alone.
+    /// Like `Required`, but a request without a session id is served without a session.
     Optional,
-    /// No session ids: every request is served alone.
+    /// The server assigns no session ids. Every request is served without a session.
     Off,
-    /// As `Off`, so that any instance can serve any request, but `initialize` hands out an id for logs.
-    /// Whatever id a request names is taken and means nothing.
+    /// Like `Off`, so that any instance can serve any request, but `initialize` returns an id for logs.
+    /// The session id of a request is ignored.
     Stateless,
 }
 
 impl SessionMode {
-    /// Whether there are sessions.
+    /// Returns whether `initialize` opens sessions.
     pub(crate) fn has_sessions(self) -> bool {
         matches!(self, SessionMode::Required | SessionMode::Optional)
     }
 }
 
-/// How many sessions are kept, and for how long.
+/// Limits on the number of sessions and on their lifetime.
 #[derive(Clone, Debug)]
 pub struct SessionLimits {
-    /// At once.
+    /// The maximum number of sessions that are open at the same time.
     pub total: usize,
-    /// Of one caller.
+    /// The maximum number of sessions of one authenticated caller.
     pub per_caller: usize,
-    /// Of callers we do not know.
+    /// The maximum number of sessions of all unauthenticated callers together.
     pub anonymous: usize,
-    /// Without a request.
+    /// A session expires after this time without a request.
     pub idle: Duration,
-    /// In all.
+    /// The maximum lifetime of a session.
     pub absolute: Duration,
-    /// Between `initialize` and the first message that follows it.
+    /// A session expires if no message follows `initialize` within this time.
     pub opening: Duration,
-    /// How long `initialize` is delayed while sessions are opened in a flood: the new one replaces one that was
-    /// opened less than a second ago.
+    /// The delay of the response to `initialize` while sessions are opened too fast, that is, when a
+    /// new session replaces one that was opened less than a second ago.
     pub flood_delay: Duration,
-    /// Streams of one session that are open or can be taken up again.
+    /// The maximum number of streams of one session that are open or can be resumed.
     pub streams: usize,
-    /// How long a stream that nobody reads can be taken up again.
+    /// How long a stream can be resumed after its client disconnected.
     pub stream_kept: Duration,
-    /// How often expired sessions are looked for.
+    /// The interval at which expired sessions are removed.
     pub sweep: Duration,
 }
 

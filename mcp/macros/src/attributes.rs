@@ -1,4 +1,4 @@
-//! What the user wrote in an attribute, as plain values. Every mistake is reported, at its place.
+//! Parses the options of attributes into plain values. Every mistake is reported at its location.
 
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens as _;
@@ -8,7 +8,7 @@ use syn::{Attribute, Expr, ExprArray, Ident, Lit, LitBool, LitStr, Meta, Token, 
 
 use crate::mistakes::CompileErrors;
 
-/// What a function becomes.
+/// The kind of entry that an attribute creates.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryKind {
     Tool,
@@ -21,7 +21,7 @@ impl EntryKind {
     pub(crate) const ALL: [EntryKind; 4] =
         [EntryKind::Tool, EntryKind::Resource, EntryKind::ResourceList, EntryKind::Prompt];
 
-    /// The attribute's name.
+    /// Returns the name of the attribute.
     pub(crate) fn attribute(self) -> &'static str {
         match self {
             EntryKind::Tool => "tool",
@@ -31,7 +31,8 @@ impl EntryKind {
         }
     }
 
-    /// Every option, in the order they are told: what all have, what entries with a name have, its own.
+    /// Returns the options in the order in which errors list them: those of named entries, those of all
+    /// entries, those of this kind.
     fn options(self) -> Vec<&'static str> {
         const ACCESS: [&str; 4] = ["anonymous", "scopes", "user_roles", "roles"];
         const NAMED: [&str; 8] =
@@ -49,7 +50,7 @@ impl EntryKind {
 /// The options of an entry.
 #[derive(Default)]
 pub(crate) struct EntryOptions {
-    /// The URI of a resource, the scheme of a list.
+    /// The URI of a resource, or the scheme of a resource list.
     pub(crate) uri: Option<LitStr>,
     pub(crate) name: Option<LitStr>,
     pub(crate) description: Option<Expr>,
@@ -78,7 +79,7 @@ pub(crate) enum TaskMode {
     Required,
 }
 
-/// How arguments are named.
+/// The case of argument names.
 #[derive(Clone, Copy)]
 pub(crate) enum ArgumentCase {
     Snake,
@@ -100,7 +101,7 @@ impl ArgumentCase {
         }
     }
 
-    /// A name of Rust in this case.
+    /// Converts a Rust name to this case.
     pub(crate) fn apply(self, name: &str) -> String {
         let capital = |word: &str| {
             let mut letters = word.chars();
@@ -120,7 +121,7 @@ impl ArgumentCase {
 }
 
 impl EntryOptions {
-    /// Reads the options of an attribute.
+    /// Parses the options of an attribute.
     pub(crate) fn parse(kind: EntryKind, tokens: TokenStream, mistakes: &mut CompileErrors) -> EntryOptions {
         let mut options = EntryOptions::default();
         let mut seen = Vec::new();
@@ -139,7 +140,7 @@ impl EntryOptions {
                     return skip(input);
                 }
                 if seen.contains(&name) {
-                    mistakes.add_at(option.span(), format!("`{name}` is there twice"));
+                    mistakes.add_at(option.span(), format!("`{name}` is given twice"));
                 }
                 seen.push(name);
                 options.parse_option(option, input, mistakes)
@@ -207,7 +208,7 @@ impl EntryOptions {
                 if let Some(text) = text {
                     self.rename_all = ArgumentCase::parse(&text.value());
                     if self.rename_all.is_none() {
-                        mistakes.add_at(text.span(), format!("there are {}", ArgumentCase::KNOWN));
+                        mistakes.add_at(text.span(), format!("`rename_all` must be {}", ArgumentCase::KNOWN));
                     }
                 }
             }
@@ -217,7 +218,7 @@ impl EntryOptions {
     }
 }
 
-/// What `#[arg(…)]` and the doc comment say of a parameter.
+/// The options of a parameter, from `#[arg(…)]` and the doc comment.
 #[derive(Default)]
 pub(crate) struct ArgOptions {
     pub(crate) name: Option<LitStr>,
@@ -225,7 +226,7 @@ pub(crate) struct ArgOptions {
     pub(crate) default: Option<Expr>,
     pub(crate) complete: Option<Expr>,
     pub(crate) required: Option<bool>,
-    /// The rest, as methods of `Argument`.
+    /// The other options, as methods of `Argument`.
     pub(crate) keywords: Vec<(Ident, Expr)>,
 }
 
@@ -247,7 +248,7 @@ impl ArgOptions {
         "complete",
     ];
 
-    /// Takes `#[arg(…)]` and the doc comments off a parameter and reads them.
+    /// Removes `#[arg(…)]` and the doc comments from a parameter and parses them.
     pub(crate) fn take_from(attributes: &mut Vec<Attribute>, mistakes: &mut CompileErrors) -> ArgOptions {
         let mut options = ArgOptions::default();
         let documented = doc_of(attributes);
@@ -271,7 +272,7 @@ impl ArgOptions {
 
     fn parse_attribute(&mut self, attribute: &Attribute, mistakes: &mut CompileErrors) -> syn::Result<()> {
         let Meta::List(list) = &attribute.meta else {
-            let example = "write what is to be said: `#[arg(minimum = 1, maximum = 100)]`";
+            let example = "`#[arg]` needs options: `#[arg(minimum = 1, maximum = 100)]`";
             return Err(syn::Error::new_spanned(attribute, example));
         };
         let mut seen = Vec::new();
@@ -283,7 +284,7 @@ impl ArgOptions {
                     return skip(input);
                 }
                 if seen.contains(&name) {
-                    mistakes.add_at(option.span(), format!("`{name}` is there twice"));
+                    mistakes.add_at(option.span(), format!("`{name}` is given twice"));
                 }
                 seen.push(name.clone());
                 match name.as_str() {
@@ -305,14 +306,15 @@ impl ArgOptions {
     }
 }
 
-/// Calls `take` with every option: its name, and what follows. A broken one does not hide the next.
+/// Calls `take` with the name and the input of every option. After an invalid option, parsing continues
+/// with the next one.
 fn each_option(
     input: ParseStream<'_>,
     mut take: impl FnMut(&Ident, ParseStream<'_>) -> syn::Result<()>,
 ) -> syn::Result<()> {
     let mut mistakes: Option<syn::Error> = None;
     while !input.is_empty() {
-        // `default`, `type` and the like are names here.
+        // Keywords like `default` and `type` are valid option names.
         let option = input.call(Ident::parse_any)?;
         if let Err(mistake) = take(&option, input) {
             match &mut mistakes {
@@ -328,7 +330,7 @@ fn each_option(
     mistakes.map_or(Ok(()), Err)
 }
 
-/// Leaves out the value of an option that is not known.
+/// Skips the value of an option.
 fn skip(input: ParseStream<'_>) -> syn::Result<()> {
     while !input.is_empty() && !input.peek(Token![,]) {
         input.parse::<proc_macro2::TokenTree>()?;
@@ -348,7 +350,10 @@ fn text(option: &Ident, input: ParseStream<'_>) -> syn::Result<Option<LitStr>> {
             Lit::Str(text) => Ok(Some(text)),
             _ => Ok(None),
         },
-        other => Err(syn::Error::new_spanned(other, format!("`{option}` is a text: `{option} = \"…\"`"))),
+        other => {
+            let example = format!("`{option}` must be a string: `{option} = \"…\"`");
+            Err(syn::Error::new_spanned(other, example))
+        }
     }
 }
 
@@ -371,13 +376,13 @@ fn list(option: &Ident, input: ParseStream<'_>) -> syn::Result<Option<ExprArray>
     match value(input)? {
         Some(Expr::Array(list)) => Ok(Some(list)),
         other => {
-            let example = format!("`{option}` is a list: `{option} = [\"…\"]`");
+            let example = format!("`{option}` must be a list: `{option} = [\"…\"]`");
             Err(syn::Error::new_spanned(other, example))
         }
     }
 }
 
-/// The doc comments, one line each as they were written.
+/// Returns the doc comments, with their line breaks.
 pub(crate) fn doc_of(attributes: &[Attribute]) -> String {
     let mut lines = Vec::new();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("doc")) {
@@ -399,9 +404,9 @@ pub(crate) fn text_expr(text: &str) -> Expr {
     Expr::Lit(syn::ExprLit { attrs: Vec::new(), lit: Lit::Str(literal) })
 }
 
-/// Says what an unknown option could have been.
+/// Returns the error for an unknown option, with a suggestion or all options.
 fn unknown_option_message(name: &str, known: &[&str], attribute: &str) -> String {
-    // Other frameworks' words for the same.
+    // Names of the same options in other frameworks.
     let meant = match name {
         "readonly" | "readOnly" | "read_only_hint" | "readOnlyHint" => Some("read_only"),
         "destructive_hint" | "destructiveHint" => Some("destructive"),
@@ -423,11 +428,11 @@ fn unknown_option_message(name: &str, known: &[&str], attribute: &str) -> String
     let meant = meant.filter(|meant| known.contains(meant));
     match meant {
         Some(meant) => format!("`#[{attribute}]` has no option `{name}`; did you mean `{meant}`?"),
-        None => format!("`#[{attribute}]` has no option `{name}`; there are: {}", known.join(", ")),
+        None => format!("`#[{attribute}]` has no option `{name}`; the options are: {}", known.join(", ")),
     }
 }
 
-/// Whether one letter was added, left out, changed or swapped, or the case differs.
+/// Returns whether two names differ by one added, missing, changed or swapped letter, or by case.
 fn is_near(written: &str, known: &str) -> bool {
     let (written, known) = (written.to_lowercase().replace('_', ""), known.replace('_', ""));
     if written == known {
@@ -441,7 +446,7 @@ fn is_near(written: &str, known: &str) -> bool {
     a <= 1 && b <= 1 || a == 2 && b == 2
 }
 
-/// Options of an attribute that is inside an `impl` block with `#[tools]`.
+/// Returns the options of an attribute inside an `impl` block with `#[tools]`.
 pub(crate) fn tokens_of(attribute: &Attribute) -> TokenStream {
     match &attribute.meta {
         Meta::List(list) => list.tokens.clone(),

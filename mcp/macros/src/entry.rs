@@ -1,4 +1,4 @@
-//! One function → the tokens of its entry.
+//! Generates the entry of one function.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -9,12 +9,12 @@ use crate::attributes::{ArgumentCase, EntryKind, EntryOptions, TaskMode, text_ex
 use crate::function::{EntryFunction, FunctionScope};
 use crate::mistakes::CompileErrors;
 
-/// The function that makes the entry of a function with this name.
+/// Returns the name of the generated function that creates the entry.
 pub(crate) fn entry_ident(ident: &Ident) -> Ident {
     format_ident!("{}_entry", ident, span = ident.span())
 }
 
-/// The function as it was, and the one that makes its entry.
+/// Returns the unchanged function, and the generated function that creates its entry.
 pub(crate) fn expand_function(kind: EntryKind, options: TokenStream, item: TokenStream) -> TokenStream {
     let mut mistakes = CompileErrors::default();
     let mut function: ItemFn = match syn::parse2(item.clone()) {
@@ -35,7 +35,7 @@ pub(crate) fn expand_function(kind: EntryKind, options: TokenStream, item: Token
     let (vis, companion) = (&function.vis, entry_ident(&function.sig.ident));
     let ty = entry_type(kind, &options);
     let doc = format!("The entry of [`{}`], for `entries![…]`.", read.ident);
-    // With a mistake all names stay, so that whatever uses them reports nothing of its own.
+    // With a mistake all names still exist, so that their uses cause no further errors.
     let entry = if mistakes.has_errors() { quote!(loop {}) } else { entry };
     let mistakes = mistakes.into_tokens();
     quote! {
@@ -66,7 +66,7 @@ fn entry_type(kind: EntryKind, options: &EntryOptions) -> Ident {
     format_ident!("{name}")
 }
 
-/// The expression that makes the entry. In an `impl` block, `this` is an `Arc` of the value.
+/// Returns the expression that creates the entry. In an `impl` block, `this` is an `Arc` of the value.
 pub(crate) fn entry(
     kind: EntryKind,
     options: &EntryOptions,
@@ -81,13 +81,13 @@ pub(crate) fn entry(
     let mut call = function.call(place);
     if options.blocking {
         if function.is_async {
-            let text = "`blocking` is for a function that waits without `.await`; this one is async";
+            let text = "`blocking` is not allowed on an async function: remove one of the two";
             mistakes.add_at(function.ident.span(), text);
         }
         call = quote!(::bindpost::blocking(move || #call).await?);
     }
     let returns = &function.returns;
-    // A value of that type comes out, which says the most that is known of it.
+    // The type of the value selects the most specific return trait.
     let settled = quote_spanned! {returns.span()=>
         let returns = ::bindpost::returns::ReturnType::<#returns>::new();
         let value = returns.settle(#call)?;
@@ -109,7 +109,7 @@ pub(crate) fn entry(
             async move { #fill #result }
         }
     };
-    // One handle for the entry, and one of it for each call.
+    // The entry has one clone of the value, and each call has another.
     let run = if function.takes_self { quote!({ #share #run }) } else { run };
     let name = options.name.as_ref().map_or_else(|| function.ident.to_string(), LitStr::value);
     let name = name.trim_start_matches("r#");
@@ -147,7 +147,7 @@ pub(crate) fn entry(
     }
 }
 
-/// The builder calls that say the rest.
+/// Returns the builder calls for the options.
 fn settings(
     kind: EntryKind,
     options: &EntryOptions,
@@ -190,7 +190,7 @@ fn settings(
         calls.push(quote!(.mime_type(#mime_type)));
         match &options.size {
             Some(size) if is_template(options) => {
-                mistakes.add_at(size.span(), "a family of resources has no one size");
+                mistakes.add_at(size.span(), "a resource template cannot have a `size`");
             }
             size => calls.extend(size.iter().map(|size| quote!(.size(#size)))),
         }
@@ -198,7 +198,7 @@ fn settings(
     let demands_rights =
         [&options.scopes, &options.user_roles, &options.roles].into_iter().any(Option::is_some);
     if options.anonymous && demands_rights {
-        let text = "anybody may use it (`anonymous`), or callers with these rights: keep one";
+        let text = "`anonymous` cannot be combined with `scopes`, `user_roles` or `roles`: keep one";
         mistakes.add_at(function.ident.span(), text);
     }
     if kind == EntryKind::ResourceList {
@@ -229,7 +229,7 @@ fn settings(
     quote!(#(#calls)*)
 }
 
-/// `#[arg(complete = …)]`: a function, or `self.method`.
+/// Returns the builder calls for `#[arg(complete = …)]`, whose value is a function or `self.method`.
 fn completers(
     kind: EntryKind,
     options: &EntryOptions,
@@ -241,7 +241,7 @@ fn completers(
     for parameter in &function.parameters {
         let Some(complete) = &parameter.options.complete else { continue };
         if kind != EntryKind::Prompt && !(kind == EntryKind::Resource && is_template(options)) {
-            let text = "clients complete the arguments of prompts and the variables of resources only";
+            let text = "`complete` is supported only for arguments of prompts and variables of resources";
             mistakes.add_at(complete.span(), text);
             continue;
         }
@@ -281,7 +281,7 @@ fn check_tool_name(
 
 fn uri_of(options: &EntryOptions, function: &EntryFunction, mistakes: &mut CompileErrors) -> String {
     let Some(literal) = &options.uri else {
-        let text = "a resource has a URI: `#[resource(\"config://settings\")]`, or one with variables: \
+        let text = "a resource needs a URI: `#[resource(\"config://settings\")]`, or one with variables: \
                     `#[resource(\"menu://categories/{category_id}\")]`";
         mistakes.add_at(function.ident.span(), text);
         return String::new();
@@ -300,7 +300,7 @@ fn uri_of(options: &EntryOptions, function: &EntryFunction, mistakes: &mut Compi
         match letter {
             '{' => {
                 if after_variable {
-                    let text = "two variables in a row cannot be told apart: put something between them";
+                    let text = "two adjacent variables are ambiguous: put text between them";
                     mistakes.add_at(literal.span(), text);
                 }
                 depth += 1;
@@ -320,12 +320,12 @@ fn uri_of(options: &EntryOptions, function: &EntryFunction, mistakes: &mut Compi
 fn scheme_of(options: &EntryOptions, function: &EntryFunction, mistakes: &mut CompileErrors) -> String {
     match &options.uri {
         Some(scheme) if scheme.value().contains(':') => {
-            mistakes.add_at(scheme.span(), "it lists one scheme: write `menu` for `menu://…`");
+            mistakes.add_at(scheme.span(), "a resource list has one scheme: write `menu` for `menu://…`");
             String::new()
         }
         Some(scheme) => scheme.value(),
         None => {
-            let text = "say which scheme it lists: `#[resource_list(\"menu\")]` for `menu://…`";
+            let text = "the scheme is missing: write `#[resource_list(\"menu\")]` for `menu://…`";
             mistakes.add_at(function.ident.span(), text);
             String::new()
         }

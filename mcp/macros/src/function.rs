@@ -1,4 +1,4 @@
-//! A function that becomes an entry: what it takes and what it gives, as plain values.
+//! [`EntryFunction`]: the parameters and the return type of a function that becomes an entry.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, quote, quote_spanned};
@@ -14,18 +14,18 @@ pub(crate) struct EntryFunction {
     pub(crate) takes_self: bool,
     pub(crate) doc: String,
     pub(crate) parameters: Vec<Parameter>,
-    /// The type it returns.
+    /// The return type.
     pub(crate) returns: TokenStream,
 }
 
 pub(crate) struct Parameter {
-    /// The name it has in Rust; empty if it is taken apart at once.
+    /// The name in Rust. It is empty if the parameter is a pattern like `State(store)`.
     pub(crate) name: String,
     pub(crate) ty: Type,
     pub(crate) options: ArgOptions,
 }
 
-/// Where a function stands.
+/// Where a function is defined.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FunctionScope {
     Alone,
@@ -33,7 +33,7 @@ pub(crate) enum FunctionScope {
 }
 
 impl EntryFunction {
-    /// Reads a function, and takes off its parameters what only we understand.
+    /// Reads a function, and removes `#[arg]` and doc comments from its parameters.
     pub(crate) fn read(
         attributes: &[Attribute],
         signature: &mut Signature,
@@ -42,11 +42,11 @@ impl EntryFunction {
     ) -> EntryFunction {
         if let Some(parameter) = signature.generics.params.first() {
             let text =
-                "an entry cannot be generic: a client names no types; write one function for each type";
+                "an entry cannot be generic, because clients send no types: write one function for each type";
             mistakes.add_at(parameter.span(), text);
         }
         if let Some(variadic) = &signature.variadic {
-            mistakes.add_at(variadic.span(), "an entry has a fixed number of parameters");
+            mistakes.add_at(variadic.span(), "an entry must have a fixed number of parameters");
         }
         let mut takes_self = false;
         let mut parameters = Vec::new();
@@ -56,11 +56,11 @@ impl EntryFunction {
                     takes_self = true;
                     let written = receiver.to_token_stream().to_string().replace(' ', "");
                     if place == FunctionScope::Alone {
-                        let text = "a method is an entry in an `impl` block with `#[tools]` only";
+                        let text = "a method can be an entry only in an `impl` block with `#[tools]`";
                         mistakes.add_at(receiver.span(), text);
                     } else if written != "&self" {
-                        let text = "calls run at the same time and share the value: take `&self`, and put \
-                                    what changes behind a lock";
+                        let text = "calls run concurrently and share the value: use `&self`, and put mutable \
+                                    state behind a lock";
                         mistakes.add_at(receiver.span(), text);
                     }
                 }
@@ -82,7 +82,7 @@ impl EntryFunction {
             ReturnType::Default => quote!(()),
             ReturnType::Type(_, ty) => {
                 if let Type::ImplTrait(hidden) = &**ty {
-                    let text = "an entry says what it returns: name the type instead of `impl …`";
+                    let text = "the return type of an entry must be named: replace `impl …`";
                     mistakes.add_at(hidden.span(), text);
                 }
                 ty.to_token_stream()
@@ -98,7 +98,7 @@ impl EntryFunction {
         }
     }
 
-    /// The call of the function with parameters that are in `p0`, `p1`, …
+    /// Returns the call of the function with the parameters `p0`, `p1`, …
     pub(crate) fn call(&self, place: FunctionScope) -> TokenStream {
         let ident = &self.ident;
         let given = (0..self.parameters.len()).map(variable);
@@ -110,7 +110,7 @@ impl EntryFunction {
         if self.is_async { quote!(#call.await) } else { call }
     }
 
-    /// The statements that fill `p0`, `p1`, … from `parts`.
+    /// Returns the statements that fill `p0`, `p1`, … from `parts`.
     pub(crate) fn fill(&self, rename: impl Fn(&str) -> String) -> TokenStream {
         let statements = self.parameters.iter().enumerate().map(|(at, parameter)| {
             let (variable, ty) = (variable(at), &parameter.ty);
@@ -127,7 +127,7 @@ impl EntryFunction {
         quote!(#(#statements)*)
     }
 
-    /// The signature, as the framework knows it.
+    /// Returns the expression for the signature.
     pub(crate) fn signature(&self, rename: impl Fn(&str) -> String) -> TokenStream {
         let parameters = self.parameters.iter().map(|parameter| {
             let ty = &parameter.ty;
@@ -157,12 +157,12 @@ impl Parameter {
     }
 }
 
-/// The variable that holds a parameter.
+/// Returns the variable that holds a parameter.
 fn variable(at: usize) -> Ident {
     Ident::new(&format!("p{at}"), proc_macro2::Span::call_site())
 }
 
-/// Refuses types that can never be a parameter, whatever traits they have.
+/// Rejects types that can never be a parameter, whatever traits they implement.
 fn refuse_type(ty: &Type, mistakes: &mut CompileErrors) {
     match ty {
         Type::Reference(borrowed) => {
@@ -171,11 +171,11 @@ fn refuse_type(ty: &Type, mistakes: &mut CompileErrors) {
                 Type::Slice(slice) => format!("`Vec<{}>`", slice.elem.to_token_stream()),
                 other => format!("`{}`", other.to_token_stream()),
             };
-            let text = format!("a parameter owns what it holds, because nobody else does: take {owned}");
+            let text = format!("a parameter cannot be a reference: use the owned type {owned}");
             mistakes.add_at(borrowed.span(), text);
         }
         Type::ImplTrait(hidden) => {
-            mistakes.add_at(hidden.span(), "a parameter has a type of its own: name it instead of `impl …`");
+            mistakes.add_at(hidden.span(), "the type of a parameter must be named: replace `impl …`");
         }
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! Mistakes are collected, so that all of them are reported at once.
+//! [`CompileErrors`]: collects mistakes, so that all of them are reported together.
 
 use proc_macro2::{Span, TokenStream};
 
@@ -22,7 +22,7 @@ impl CompileErrors {
         self.0.is_some()
     }
 
-    /// One compile error each.
+    /// Returns one compile error for each mistake.
     pub(crate) fn into_tokens(self) -> TokenStream {
         self.0.map(|all| all.into_compile_error()).unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! What the attributes write, kept in `tests/snapshots`: `x.rs` is what a user wrote, `x.expanded.rs` what
-//! comes out. `UPDATE_SNAPSHOTS=1` writes them anew.
+//! Snapshots of the generated code in `tests/snapshots`: `x.rs` is the source, `x.expanded.rs` the
+//! expansion. `UPDATE_SNAPSHOTS=1` rewrites them.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use syn::{Attribute, Item};
 use crate::attributes::{EntryKind, tokens_of};
 
 #[test]
-fn attributes_write_what_a_person_could_have_written() {
+fn expansions_match_their_snapshots() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots");
     let mut sources: Vec<PathBuf> =
         std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
@@ -29,13 +29,13 @@ fn attributes_write_what_a_person_could_have_written() {
         assert_eq!(
             expanded,
             expected,
-            "{}: run with UPDATE_SNAPSHOTS=1 and look at the difference",
+            "{}: run with UPDATE_SNAPSHOTS=1 and check the difference",
             source.display()
         );
     }
 }
 
-/// The source with our attributes expanded.
+/// Expands the attributes of bindpost in a source.
 fn expand(source: &str) -> TokenStream {
     let file = syn::parse_file(source).unwrap();
     file.items.into_iter().map(expand_item).collect()

@@ -1,4 +1,4 @@
-//! `#[tools]`: an `impl` block → the same block, and its entries.
+//! `#[tools]`: generates the entries of an `impl` block.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -25,7 +25,7 @@ pub(crate) fn expand_impl(options: TokenStream, item: TokenStream) -> TokenStrea
         }
     };
     if let Some((path, _)) = &block.trait_ {
-        mistakes.add_at(path.span(), "`#[tools]` goes on an `impl` block of its own, not on that of a trait");
+        mistakes.add_at(path.span(), "`#[tools]` goes on an inherent `impl` block, not on that of a trait");
     }
     let mut entries = Vec::new();
     for item in &mut block.items {
@@ -47,7 +47,8 @@ pub(crate) fn expand_impl(options: TokenStream, item: TokenStream) -> TokenStrea
     }
     let (generics, ty) = (&block.generics, &block.self_ty);
     let (parameters, _, conditions) = generics.split_for_impl();
-    // With a mistake there are no entries, but whoever registers the value reports nothing of its own.
+    // With a mistake there are no entries, but the trait is implemented, so that its uses cause no
+    // further errors.
     let (body, mistakes) = if mistakes.has_errors() {
         (quote!(::std::vec::Vec::new()), mistakes.into_tokens())
     } else {
@@ -75,7 +76,7 @@ pub(crate) fn expand_impl(options: TokenStream, item: TokenStream) -> TokenStrea
     }
 }
 
-/// The attribute that makes an entry of a method, which is taken off it.
+/// Removes the attribute that makes a method an entry, and returns it.
 fn take_attribute(
     attributes: &mut Vec<Attribute>,
     mistakes: &mut CompileErrors,
@@ -88,7 +89,7 @@ fn take_attribute(
     attributes.retain(|attribute| {
         let Some(kind) = kind_of(attribute) else { return true };
         if found.is_some() {
-            mistakes.add_at(attribute.span(), "a method is one entry; keep one of these attributes");
+            mistakes.add_at(attribute.span(), "a method can be only one entry: keep one of these attributes");
         } else {
             found = Some((kind, attribute.clone()));
         }

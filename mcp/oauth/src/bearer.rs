@@ -1,10 +1,10 @@
-//! The token of a request: from the `Authorization` header and from nowhere else.
+//! Reads the bearer token of a request. Only the `Authorization` header is read.
 
 use bindpost_mcp_http::Denial;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-/// The bearer token of a request with these headers.
+/// Returns the bearer token of a request with these headers.
 pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, Denial> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Err(Denial::missing()) };
@@ -24,7 +24,7 @@ pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, Denial> {
     // RFC 6750, b64token.
     let legal = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(byte);
     let token = token.iter().all(legal).then(|| std::str::from_utf8(token).ok()).flatten();
-    token.ok_or_else(|| Denial::malformed("the token has characters no token has"))
+    token.ok_or_else(|| Denial::malformed("the token has invalid characters"))
 }
 
 #[cfg(test)]
@@ -42,21 +42,21 @@ mod tests {
     }
 
     #[test]
-    fn a_scheme_is_spelled_in_any_case() {
+    fn the_scheme_is_case_insensitive() {
         for value in ["Bearer a.b-c_d~e+f/g=", "bearer a.b-c_d~e+f/g=", "BEARER   a.b-c_d~e+f/g= "] {
             assert_eq!(of(&[value.as_bytes()]).unwrap(), "a.b-c_d~e+f/g=");
         }
     }
 
     #[test]
-    fn other_schemes_are_no_credentials_here() {
+    fn other_schemes_are_missing_credentials() {
         for values in [&[][..], &[&b"Basic YTpi"[..]], &[b""], &[b"Bearerabc"], &[b"ApiKey \xff"]] {
             assert_eq!(of(values), Err(Denial::missing()), "{values:?}");
         }
     }
 
     #[test]
-    fn what_is_no_token_is_malformed() {
+    fn an_invalid_token_is_malformed() {
         for values in [
             &[&b"Bearer"[..]][..],
             &[b"Bearer "],

@@ -1,15 +1,15 @@
-//! Which key vouched for whom, so that what a caller has open can be ended when its issuer takes the key
-//! back.
+//! [`RecentCallers`]: which key signed the token of a caller, so that the caller's sessions can be
+//! ended when the issuer revokes the key.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::key::Fingerprint;
 
-/// How many callers are remembered; the oldest give way, and count as known from then on.
+/// The maximum number of callers. The oldest are removed. Their keys are then no longer checked.
 const CAPACITY: usize = 10_000;
 
-/// The callers of late.
+/// The most recent callers.
 #[derive(Debug, Default)]
 pub(crate) struct RecentCallers {
     kept: Mutex<CallerEntries>,
@@ -18,14 +18,14 @@ pub(crate) struct RecentCallers {
 #[derive(Debug, Default)]
 struct CallerEntries {
     callers: HashMap<String, IssuerKeyId>,
-    /// In the order they came; the same ids as above.
+    /// The ids of `callers`, oldest first.
     order: VecDeque<String>,
 }
 
-/// Who vouched for a caller last.
+/// The key that signed the last token of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IssuerKeyId {
-    /// Which issuer, and which of its keys.
+    /// The index of the issuer.
     pub(crate) issuer: usize,
     pub(crate) key: Fingerprint,
 }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_give_way() {
+    fn the_oldest_callers_are_removed() {
         let callers = RecentCallers::default();
         let vouched = |issuer| IssuerKeyId { issuer, key: [0; 32] };
         for number in 0..=CAPACITY {

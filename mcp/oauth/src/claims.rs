@@ -1,4 +1,4 @@
-//! What claims say. Any JSON may be in them: what has the wrong type says nothing, or is refused.
+//! Reads claims. They may be any JSON: a value of the wrong type is ignored or rejected.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 use crate::issuer::Issuer;
 use crate::token::TokenRefusal;
 
-/// A claim that is text and not empty.
+/// Returns a claim that is a non-empty string.
 pub(crate) fn text<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     claims.get(name)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// When a token counts, in seconds since 1970.
+/// The period in which a token is valid, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ValidityPeriod {
     not_before: Option<f64>,
@@ -21,17 +21,18 @@ pub(crate) struct ValidityPeriod {
 }
 
 impl ValidityPeriod {
-    /// From `nbf`, if there is one, until `exp`, which there must be. Both are numbers.
+    /// Reads `nbf`, which is optional, and `exp`, which is required. Both must be numbers.
     pub(crate) fn from_claims(claims: &Map<String, Value>) -> Result<ValidityPeriod, TokenRefusal> {
-        let expires = claims.get("exp").and_then(number).ok_or(TokenRefusal::Invalid("exp is no number"))?;
+        let expires =
+            claims.get("exp").and_then(number).ok_or(TokenRefusal::Invalid("exp is not a number"))?;
         let not_before = match claims.get("nbf") {
-            Some(value) => Some(number(value).ok_or(TokenRefusal::Invalid("nbf is no number"))?),
+            Some(value) => Some(number(value).ok_or(TokenRefusal::Invalid("nbf is not a number"))?),
             None => None,
         };
         Ok(ValidityPeriod { not_before, expires })
     }
 
-    /// Whether it counts now, if clocks may differ by this many seconds.
+    /// Checks whether it is valid now, if clocks may differ by `leeway` seconds.
     pub(crate) fn check(&self, now: f64, leeway: f64) -> Result<(), TokenRefusal> {
         // RFC 7519: not on or after `exp`, not before `nbf`.
         if now >= self.expires + leeway {
@@ -43,8 +44,8 @@ impl ValidityPeriod {
         }
     }
 
-    /// When it stops to count by a clock that is never set, if `instant` and `now` are the same moment. `None`
-    /// if that is further away than the clock reaches.
+    /// Returns when it ends by the monotonic clock, where `instant` and `now` are the same moment.
+    /// Returns `None` if that is beyond the range of the clock.
     pub(crate) fn deadline(&self, now: f64, instant: Instant, leeway: f64) -> Option<Instant> {
         let left = (self.expires + leeway - now).max(0.0);
         instant.checked_add(Duration::try_from_secs_f64(left).ok()?)
@@ -55,7 +56,7 @@ fn number(value: &Value) -> Option<f64> {
     value.as_f64().filter(|number| number.is_finite())
 }
 
-/// Whether `aud`, a text or a list of texts, names one of these.
+/// Returns whether `aud`, a string or a list of strings, has one of these values.
 pub(crate) fn has_audience(claims: &Map<String, Value>, audiences: &[String]) -> bool {
     let is_one = |value: &Value| value.as_str().is_some_and(|name| audiences.iter().any(|one| one == name));
     match claims.get("aud") {
@@ -65,7 +66,7 @@ pub(crate) fn has_audience(claims: &Map<String, Value>, audiences: &[String]) ->
     }
 }
 
-/// Who these claims are about, and what they may do. All claims are passed on.
+/// Builds the identity with its scopes and roles. It keeps all claims.
 pub(crate) fn identity(issuer: &Issuer, claims: Map<String, Value>) -> Option<Identity> {
     let mut identity = Identity::new(issuer.caller_id(&claims)?);
     if let Some(name) = text(&claims, "name") {
@@ -81,25 +82,26 @@ pub(crate) fn identity(issuer: &Issuer, claims: Map<String, Value>) -> Option<Id
     Some(identity.claims(claims))
 }
 
-/// Whether an application got this token for itself: its roles are its own then, and it has no scopes.
+/// Returns whether an application got this token for itself. Its roles are then those of the
+/// application, and it has no scopes.
 ///
-/// Only what the issuer says counts. That there are no scopes is not enough: a client that asks for none gets
-/// none (RFC 6749, 3.3), and the roles in such a token are those of its user (RFC 9068, 2.2.3.1).
+/// Missing scopes are not enough evidence: a client that requests no scopes gets none (RFC 6749, 3.3),
+/// and the roles in such a token are those of its user (RFC 9068, 2.2.3.1).
 fn is_application(claims: &Map<String, Value>) -> bool {
     match claims.get("idtyp") {
-        // Entra ID says it, if it is told to.
+        // An optional claim of Entra ID.
         Some(kind) => kind == "app",
         None if claims.contains_key("scope") || claims.contains_key("scp") => false,
-        // Where no user is involved, the subject is the client itself (RFC 9068, 2.2; RFC 8693 calls it
-        // `client_id`, OpenID Connect `azp`, the older tokens of Entra ID `appid`) or, for Entra ID, the object
-        // of the application.
+        // Without a user, the subject is the client itself (RFC 9068, 2.2). Its claim is `client_id` in
+        // RFC 8693, `azp` in OpenID Connect and `appid` in older tokens of Entra ID. Entra ID may also
+        // use the object id of the application.
         None => text(claims, "sub").is_some_and(|subject| {
             ["client_id", "azp", "appid", "oid"].iter().any(|name| text(claims, name) == Some(subject))
         }),
     }
 }
 
-/// The scopes in `scope` and `scp`, each a text with spaces or a list.
+/// Returns the scopes in `scope` and `scp`. Each is a space-separated string or a list.
 fn scopes(claims: &Map<String, Value>) -> Vec<&str> {
     let mut scopes: Vec<&str> = Vec::new();
     for value in ["scope", "scp"].iter().filter_map(|name| claims.get(*name)) {
@@ -116,7 +118,7 @@ fn scopes(claims: &Map<String, Value>) -> Vec<&str> {
     scopes
 }
 
-/// The roles in `roles`, a list of texts.
+/// Returns the roles in `roles`, a list of strings.
 fn roles(claims: &Map<String, Value>) -> Vec<&str> {
     let values = claims.get("roles").and_then(Value::as_array).into_iter().flatten();
     values.filter_map(Value::as_str).filter(|role| !role.is_empty()).collect()
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_come_as_text_or_as_a_list() {
+    fn scopes_are_a_string_or_a_list() {
         for (value, expected) in [
             (json!({"scope": "a b  c"}), vec!["a", "b", "c"]),
             (json!({"scp": "a b"}), vec!["a", "b"]),
@@ -142,7 +144,7 @@ mod tests {
             (json!({"scp": ["a", 7, null, "b", ["c"]]}), vec!["a", "b"]),
             (json!({"scope": "a b", "scp": ["b", "c"]}), vec!["a", "b", "c"]),
             (json!({"scope": {"a": true}, "scp": 7}), vec![]),
-            // An application's own token.
+            // The token of an application.
             (json!({"roles": ["a"]}), vec![]),
         ] {
             assert_eq!(scopes(&claims(value.clone())), expected, "{value}");
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_come_as_a_list() {
+    fn roles_are_a_list() {
         for (value, expected) in [
             (json!({"roles": ["a", "b c", "", 7]}), vec!["a", "b c"]),
             (json!({"roles": "a"}), vec![]),
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_is_what_the_issuer_says_is_one() {
+    fn an_application_is_recognized_by_idtyp_or_its_subject() {
         for (value, is_app) in [
             (json!({"idtyp": "app"}), true),
             (json!({"idtyp": "app", "scp": "a"}), true),
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_is_as_far_away_as_the_expiry() {
+    fn the_deadline_is_the_expiry_plus_the_leeway() {
         let (now, instant) = (1_800_000_000.0, Instant::now());
         let left = |exp: f64, leeway: f64| {
             let window = ValidityPeriod { not_before: None, expires: exp };
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_numbers() {
+    fn times_must_be_numbers() {
         for good in [json!({"exp": 1}), json!({"exp": 1.5, "nbf": 0}), json!({"exp": -1, "nbf": -2.5})] {
             ValidityPeriod::from_claims(&claims(good)).unwrap();
         }
@@ -252,7 +254,7 @@ mod tests {
         }
     }
 
-    /// Any JSON, not too deep.
+    /// Generates any JSON of limited depth.
     fn any_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -272,7 +274,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn claims_of_any_type_are_read_or_ignored(values in prop::collection::vec(any_json(), 10)) {
+        fn claims_of_any_type_are_parsed_or_ignored(values in prop::collection::vec(any_json(), 10)) {
             let names = ["scope", "scp", "roles", "aud", "exp", "nbf", "iss", "sub", "tid", "name"];
             let claims: Map<String, Value> = names.iter().map(|name| (*name).to_owned()).zip(values).collect();
             for scope in scopes(&claims) {

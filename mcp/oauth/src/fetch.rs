@@ -1,4 +1,5 @@
-//! Fetches the keys of an issuer: its metadata first, unless its keys have a fixed address.
+//! [`HttpKeySource`]: fetches the keys of an issuer. The metadata is fetched first, unless the URL of
+//! the keys is configured.
 
 use std::net::IpAddr;
 
@@ -10,7 +11,7 @@ use crate::jwks::KeySource;
 use crate::key::KeySet;
 use crate::limits::OAuthLimits;
 
-/// Where the keys of one issuer come from.
+/// Fetches the keys of one issuer over HTTP.
 #[derive(Debug)]
 pub(crate) struct HttpKeySource {
     client: Client,
@@ -21,24 +22,24 @@ pub(crate) struct HttpKeySource {
     max_keys: usize,
 }
 
-/// Why there are no keys. For logs only.
+/// Why the keys could not be fetched. For logs only.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
     #[error("{url}: {causes}")]
     Transport { url: Url, causes: String },
     #[error("{url} answered {status}")]
     Status { url: Url, status: StatusCode },
-    #[error("the answer of {0} is too long")]
+    #[error("the response of {0} is too long")]
     TooLong(Url),
-    #[error("the metadata at {0} is not what it should be: {1}")]
+    #[error("the metadata at {0} is invalid: {1}")]
     Metadata(Url, &'static str),
     #[error("the metadata at {url} is of the issuer {found:?}")]
     OtherIssuer { url: Url, found: String },
-    #[error("what {0} answered is no key set: {1}")]
+    #[error("the response of {0} is not a key set: {1}")]
     Keys(Url, &'static str),
-    #[error("it answered without a key that could verify a token")]
+    #[error("the key set has no key that can verify a token")]
     NoKeys,
-    #[error("it took too long")]
+    #[error("the fetch timed out")]
     TimedOut,
 }
 
@@ -60,12 +61,12 @@ impl HttpKeySource {
         }
     }
 
-    /// Asks the metadata where the keys are.
+    /// Reads the URL of the keys from the metadata.
     async fn discover(&self) -> Result<Url, FetchError> {
         let [openid, oauth] = metadata_urls(&self.url);
         let (url, document) = match self.get(&openid).await {
             Ok(document) => (openid, document),
-            // It is there, but has no such document: the other one may be there.
+            // The server responds but does not have this document, so the other URL is tried.
             Err(FetchError::Status { .. }) => {
                 let document = self.get(&oauth).await?;
                 (oauth, document)
@@ -75,7 +76,7 @@ impl HttpKeySource {
         let Ok(metadata) = serde_json::from_slice::<Value>(&document) else {
             return Err(FetchError::Metadata(url, "it is not JSON"));
         };
-        // RFC 8414, 3.3: otherwise it may be somebody else's.
+        // RFC 8414, 3.3: the metadata must name this issuer.
         match metadata.get("issuer").and_then(Value::as_str) {
             Some(name) if self.issuer.is_named(name) => {}
             Some(name) => {
@@ -91,7 +92,7 @@ impl HttpKeySource {
         }
     }
 
-    /// Reads an answer up to the limit and no further.
+    /// Reads a response up to the size limit.
     async fn get(&self, url: &Url) -> Result<Vec<u8>, FetchError> {
         let broken = |error: reqwest::Error| FetchError::Transport {
             url: url.clone(),
@@ -128,8 +129,8 @@ impl KeySource for HttpKeySource {
     }
 }
 
-/// A client for issuers; `plain` is for those on the loopback, which need no proxy and, mostly, no
-/// certificates.
+/// Creates an HTTP client for issuers. `plain` is for issuers on the loopback interface, which need no
+/// proxy and usually no certificates.
 pub(crate) fn client(plain: bool) -> Result<Client, reqwest::Error> {
     if plain {
         let builder = || builder().no_proxy();
@@ -145,7 +146,7 @@ fn builder() -> ClientBuilder {
         if same && attempt.previous().len() <= 3 {
             attempt.follow()
         } else {
-            // The redirect itself becomes the answer, and that is not 200.
+            // The redirect becomes the response. It is rejected because its status is not 200.
             attempt.stop()
         }
     });
@@ -153,7 +154,7 @@ fn builder() -> ClientBuilder {
     Client::builder().user_agent(name).redirect(redirects).referer(false).pool_max_idle_per_host(1)
 }
 
-/// Whether keys may be fetched from here: over TLS, or without leaving the machine.
+/// Returns whether keys may be fetched from this URL: over TLS, or from the loopback interface.
 pub(crate) fn is_permitted(url: &Url) -> bool {
     match url.scheme() {
         "https" => url.has_host(),
@@ -168,13 +169,14 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether metadata from here may name keys there. An issuer elsewhere cannot lead us to this machine's
-/// own ports.
+/// Returns whether metadata from one URL may name keys at another. A remote issuer must not cause
+/// requests to ports of this machine.
 fn may_lead_to(metadata: &Url, keys: &Url) -> bool {
     is_permitted(keys) && (keys.scheme() == "https" || metadata.scheme() == "http")
 }
 
-/// OpenID Connect Discovery appends; RFC 8414 inserts before the path.
+/// Returns the URLs of the metadata. OpenID Connect Discovery appends to the path, RFC 8414 inserts
+/// before it.
 fn metadata_urls(issuer: &Url) -> [Url; 2] {
     let path = issuer.path().trim_end_matches('/');
     [
@@ -188,7 +190,7 @@ fn metadata_urls(issuer: &Url) -> [Url; 2] {
     })
 }
 
-/// An error and what caused it, in one line.
+/// Formats an error and its causes in one line.
 pub(crate) fn causes(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_where_both_standards_say() {
+    fn metadata_urls_follow_both_standards() {
         for (issuer, openid, oauth) in [
             (
                 "https://a.example",
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_come_over_tls_or_from_this_machine() {
+    fn keys_are_fetched_over_tls_or_from_this_machine() {
         for (address, permitted) in [
             ("https://a.example/keys", true),
             ("http://a.example/keys", false),
@@ -253,6 +255,6 @@ mod tests {
         assert!(may_lead_to(&far, &url("https://keys.example/")));
         assert!(may_lead_to(&near, &url("http://127.0.0.1:8/")));
         assert!(!may_lead_to(&near, &url("http://keys.example/")));
-        assert!(!may_lead_to(&far, &near), "an issuer elsewhere must not make us look at our own ports");
+        assert!(!may_lead_to(&far, &near), "a remote issuer must not cause requests to this machine");
     }
 }

@@ -1,4 +1,4 @@
-//! [`Issuer`]: whose tokens are taken, and what they must look like.
+//! [`Issuer`]: an issuer whose tokens are accepted, and the requirements on its tokens.
 
 use std::str::FromStr;
 
@@ -9,10 +9,10 @@ use crate::claims;
 use crate::fetch::is_permitted;
 use crate::tokens::ConfigError;
 
-/// Stands for the tenant of a token in an issuer's name.
+/// The placeholder for a token's tenant in the name of an issuer.
 const TENANT: &str = "{tenantid}";
 
-/// A way to sign tokens. Both sides of each have keys of their own: what verifies cannot sign.
+/// A signature algorithm for tokens. All are asymmetric: the key that verifies a token cannot sign one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
     /// RSA PKCS #1 v1.5 with SHA-256.
@@ -38,7 +38,7 @@ pub enum Algorithm {
 impl FromStr for Algorithm {
     type Err = ConfigError;
 
-    /// Reads the names of JWS, case included. `none` and the symmetric ones are not among them.
+    /// Parses the case-sensitive name of a JWS algorithm. `none` and the symmetric algorithms are rejected.
     fn from_str(name: &str) -> Result<Algorithm, ConfigError> {
         Ok(match name {
             "RS256" => Algorithm::RS256,
@@ -49,17 +49,17 @@ impl FromStr for Algorithm {
             "PS512" => Algorithm::PS512,
             "ES256" => Algorithm::ES256,
             "ES384" => Algorithm::ES384,
-            // RFC 9864 gives it the name of its curve.
+            // RFC 9864 names it after its curve.
             "EdDSA" | "Ed25519" => Algorithm::EdDSA,
             _ => return Err(ConfigError::Algorithm(name.to_owned())),
         })
     }
 }
 
-/// An issuer whose tokens are taken.
+/// An issuer whose tokens are accepted.
 ///
-/// Its keys are found by OpenID Connect discovery or RFC 8414, unless [`jwks_uri`](Issuer::jwks_uri) says
-/// where they are.
+/// The URL of its keys comes from its metadata (OpenID Connect Discovery or RFC 8414), or
+/// from [`jwks_uri`](Issuer::jwks_uri).
 ///
 /// ```
 /// use bindpost_mcp_oauth::{Algorithm, Issuer};
@@ -79,15 +79,15 @@ pub struct Issuer {
 
 #[derive(Clone, Debug)]
 enum AcceptedTenants {
-    /// Nobody asked for any.
+    /// The tenant is not checked.
     None,
     Some(Vec<String>),
     Any,
 }
 
 impl Issuer {
-    /// The issuer with this address, spelled as its metadata and its tokens spell it: a slash at the end
-    /// counts. It must be `https`, or `http` on the loopback.
+    /// Creates an issuer with this URL. It must be spelled exactly as in its metadata and its tokens,
+    /// including a trailing slash. It must use `https`, or `http` on the loopback interface.
     pub fn new(url: impl Into<String>) -> Issuer {
         Issuer {
             url: url.into(),
@@ -100,27 +100,28 @@ impl Issuer {
         }
     }
 
-    /// Where its keys are, instead of asking its metadata.
+    /// Sets the URL of its keys. Its metadata is not fetched then.
     pub fn jwks_uri(mut self, url: impl Into<String>) -> Issuer {
         self.jwks_uri = Some(url.into());
         self
     }
 
-    /// How its tokens may be signed, instead of RS256, ES256, PS256 and EdDSA. What a token says of itself
-    /// never adds to these.
+    /// Sets the allowed signature algorithms. Default: RS256, ES256, PS256 and EdDSA. The header of a
+    /// token cannot extend this list.
     pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = Algorithm>) -> Issuer {
         self.algorithms = algorithms.into_iter().collect();
         self
     }
 
-    /// One more `iss` that its tokens may name, instead of its address. `{tenantid}` in it stands for the
-    /// `tid` of the token; say which tenants are taken, too.
+    /// Adds an `iss` that its tokens may have instead of its URL. The placeholder `{tenantid}` stands
+    /// for the `tid` of the token. With a placeholder, [`tenants`](Issuer::tenants) or
+    /// [`any_tenant`](Issuer::any_tenant) is required.
     pub fn accepts_issuer(mut self, issuer: impl Into<String>) -> Issuer {
         self.accepted.push(issuer.into());
         self
     }
 
-    /// Only tokens of these tenants: their `tid` must be one of these GUIDs.
+    /// Accepts only tokens of these tenants. The `tid` of a token must be one of these GUIDs.
     pub fn tenants(mut self, tenants: impl IntoIterator<Item = impl Into<String>>) -> Issuer {
         // GUIDs are written in lower case in tokens.
         let tenants = tenants.into_iter().map(|tenant| tenant.into().to_ascii_lowercase());
@@ -128,38 +129,38 @@ impl Issuer {
         self
     }
 
-    /// Tokens of any tenant: whoever signs up with the issuer gets in. Entries then have to look at the
-    /// tenant themselves.
+    /// Accepts tokens of any tenant, that is, of every customer of the issuer. Entries then have to
+    /// check the tenant themselves.
     pub fn any_tenant(mut self) -> Issuer {
         self.tenants = AcceptedTenants::Any;
         self
     }
 
-    /// Callers are told apart by these claims, instead of by `iss` and `sub`. Take what is never given to
-    /// somebody else; names and addresses are.
+    /// Identifies callers by these claims. Default: `iss` and `sub`. Use claims that are never
+    /// reassigned. Names and email addresses can be reassigned.
     pub fn keyed_by(mut self, claims: impl IntoIterator<Item = impl Into<String>>) -> Issuer {
         self.key_claims = claims.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Only tokens that say they are access tokens: `typ` is `at+jwt` (RFC 9068). Otherwise `JWT` and no
-    /// type at all are taken too.
+    /// Accepts only tokens whose `typ` is `at+jwt` (RFC 9068). By default `JWT` and a missing `typ` are
+    /// accepted too.
     pub fn requires_type(mut self) -> Issuer {
         self.typed = true;
         self
     }
 
-    /// What tokens may say as their `iss`.
+    /// Returns the accepted values of `iss`.
     pub(crate) fn accepted(&self) -> &[String] {
         if self.accepted.is_empty() { std::slice::from_ref(&self.url) } else { &self.accepted }
     }
 
-    /// Whether its metadata may give this as its name.
+    /// Returns whether its metadata may have this `issuer`.
     pub(crate) fn is_named(&self, name: &str) -> bool {
         self.url == name || self.accepted().iter().any(|accepted| accepted == name)
     }
 
-    /// Whether a token with these claims is one of its own; the signature is yet to tell.
+    /// Returns whether `iss` and `tid` of a token are those of this issuer. The signature is checked later.
     pub(crate) fn accepts(&self, claims: &Map<String, Value>) -> bool {
         let Some(issuer) = claims::text(claims, "iss") else { return false };
         let tenant = tenant(claims);
@@ -173,17 +174,17 @@ impl Issuer {
         right_tenant && self.accepted().iter().any(|accepted| is_issuer(accepted, issuer, tenant))
     }
 
-    /// Whether the header's `typ` is right.
+    /// Returns whether the `typ` of the header is accepted.
     pub(crate) fn accepts_type(&self, typ: Option<&str>) -> bool {
         let Some(typ) = typ else { return !self.typed };
         let is = |name: &str| typ.eq_ignore_ascii_case(name);
         is("at+jwt") || is("application/at+jwt") || !self.typed && is("jwt")
     }
 
-    /// The stable key of whoever these claims are about.
+    /// Returns the stable id of the caller with these claims.
     pub(crate) fn caller_id(&self, claims: &Map<String, Value>) -> Option<String> {
         if self.key_claims.is_empty() {
-            // No `iss` that is accepted has a bar in it, so this is no other caller's.
+            // No accepted `iss` contains a bar, so two callers never have the same id.
             return Some(format!("{}|{}", claims::text(claims, "iss")?, claims::text(claims, "sub")?));
         }
         let values: Option<Vec<&str>> = self
@@ -194,32 +195,32 @@ impl Issuer {
         Some(values?.join("|"))
     }
 
-    /// Checks what was configured.
+    /// Validates the configuration and returns the parsed URL.
     pub(crate) fn validated_url(&self) -> Result<Url, ConfigError> {
         let wrong = |reason: &'static str| ConfigError::Issuer { issuer: self.url.clone(), reason };
-        let url = Url::parse(&self.url).map_err(|_| wrong("it is no URL"))?;
+        let url = Url::parse(&self.url).map_err(|_| wrong("it is not a valid URL"))?;
         if !is_permitted(&url) {
-            return Err(wrong("it must be https; http is for the loopback"));
+            return Err(wrong("it must use https; http is allowed only on the loopback interface"));
         }
         if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
-            return Err(wrong("an issuer has no query, no fragment and no user"));
+            return Err(wrong("the URL of an issuer must not have a query, a fragment or a user"));
         }
         if self.algorithms.is_empty() {
             return Err(wrong("no algorithm is allowed"));
         }
         if self.accepted().iter().any(|accepted| accepted.is_empty() || accepted.contains('|')) {
-            return Err(wrong("a name it goes by is empty or has a `|` in it"));
+            return Err(wrong("an accepted `iss` is empty or contains `|`"));
         }
         let templates = self.accepted().iter().any(|accepted| accepted.contains(TENANT));
         match &self.tenants {
             AcceptedTenants::None if templates => {
-                return Err(wrong("say which tenants are taken: `tenants([…])`, or `any_tenant()`"));
+                return Err(wrong("`{tenantid}` needs `tenants([…])` or `any_tenant()`"));
             }
             AcceptedTenants::Some(tenants) if tenants.is_empty() => {
                 return Err(wrong("the list of tenants is empty"));
             }
             AcceptedTenants::Some(tenants) if !tenants.iter().all(|tenant| is_guid(tenant)) => {
-                return Err(wrong("a tenant is a GUID: 01234567-89ab-cdef-0123-456789abcdef"));
+                return Err(wrong("a tenant must be a GUID like 01234567-89ab-cdef-0123-456789abcdef"));
             }
             _ => {}
         }
@@ -227,12 +228,12 @@ impl Issuer {
     }
 }
 
-/// The tenant a token says it is from, if it is one.
+/// Returns the `tid` claim of a token, if it is a GUID.
 pub(crate) fn tenant(claims: &Map<String, Value>) -> Option<&str> {
     claims::text(claims, "tid").filter(|tenant| is_guid(tenant))
 }
 
-/// Whether a name with a place for the tenant is this issuer.
+/// Returns whether an issuer matches a template, with the tenant in place of the placeholder.
 pub(crate) fn is_issuer(template: &str, issuer: &str, tenant: Option<&str>) -> bool {
     match (template.contains(TENANT), tenant) {
         (false, _) => template == issuer,
@@ -241,7 +242,7 @@ pub(crate) fn is_issuer(template: &str, issuer: &str, tenant: Option<&str>) -> b
     }
 }
 
-/// Whether a text is a GUID in lower case, with dashes and without braces.
+/// Returns whether a text is a GUID in lower case, with dashes and without braces.
 fn is_guid(text: &str) -> bool {
     text.len() == 36
         && text.bytes().enumerate().all(|(at, byte)| match at {
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_replace_the_address() {
+    fn accepted_issuers_replace_the_url() {
         let issuer = Issuer::new("https://metadata.example").accepts_issuer("https://a").accepts_issuer("b");
         for (iss, accepted) in [("https://a", true), ("b", true), ("https://metadata.example", false)] {
             assert_eq!(issuer.accepts(&claims(json!({"iss": iss}))), accepted, "{iss}");
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_is_put_in_and_then_matched_exactly() {
+    fn a_tenant_replaces_the_placeholder_and_is_matched_exactly() {
         let template = "https://login.example/{tenantid}/v2.0";
         let issuer = Issuer::new("https://login.example/common").accepts_issuer(template);
         let some = issuer.clone().tenants([A.to_uppercase()]);
@@ -298,7 +299,7 @@ mod tests {
         for (iss, tid, by_some, by_any) in [
             (of(A), json!(A), true, true),
             (of(B), json!(B), false, true),
-            // The tenant of the token is not the one of its issuer.
+            // `tid` and `iss` have different tenants.
             (of(B), json!(A), false, false),
             (of(A), json!(B), false, false),
             (of(A), json!(null), false, false),
@@ -323,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn only_access_tokens_and_what_does_not_say() {
+    fn only_access_tokens_and_untyped_tokens_are_accepted() {
         let issuer = Issuer::new("https://issuer.example");
         let strict = issuer.clone().requires_type();
         for (typ, lenient, strictly) in [
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_are_keyed_by_what_is_never_reused() {
+    fn callers_are_identified_by_issuer_and_subject_or_by_the_given_claims() {
         let issuer = Issuer::new("https://issuer.example");
         let by_object = issuer.clone().keyed_by(["tid", "oid"]);
         let all = json!({"iss": "i", "sub": "s|x", "tid": "t", "oid": "o", "name": "n", "email": "e"});
@@ -359,10 +360,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_safe_is_refused_at_start() {
+    fn rejects_an_unsafe_configuration() {
         let template = || Issuer::new("https://login.example/common").accepts_issuer("https://x/{tenantid}/");
         for (issuer, part) in [
-            (Issuer::new("issuer.example"), "no URL"),
+            (Issuer::new("issuer.example"), "valid URL"),
             (Issuer::new("http://issuer.example"), "https"),
             (Issuer::new("ftp://issuer.example"), "https"),
             (Issuer::new("http://127.0.0.1.evil.example"), "https"),
@@ -385,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_leads_to_a_weak_algorithm() {
+    fn rejects_the_names_of_weak_algorithms() {
         for name in ["none", "None", "NONE", "", "HS256", "HS384", "HS512", "rs256", "ES512", "RSA1_5"] {
             assert!(name.parse::<Algorithm>().is_err(), "{name}");
         }

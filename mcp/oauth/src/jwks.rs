@@ -1,5 +1,5 @@
-//! The keys of one issuer, kept: fetched when needed, by one fetch at a time, and never more often than
-//! the [`OAuthLimits`] allow, whatever tokens say.
+//! [`KeyCache`]: the keys of one issuer. They are fetched when needed, by one fetch at a time, and
+//! never more often than the [`OAuthLimits`] allow. Tokens cannot cause more fetches.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,20 +12,20 @@ use crate::fetch::{FetchError, HttpKeySource};
 use crate::key::KeySet;
 use crate::limits::OAuthLimits;
 
-/// Where keys come from.
+/// A source of keys.
 pub(crate) trait KeySource: Send + Sync + 'static {
-    /// Fetches them. Whoever calls limits the time.
+    /// Fetches the keys. The timeout is up to the calling code.
     fn fetch(&self) -> impl Future<Output = Result<KeySet, FetchError>> + Send;
 
-    /// Whose they are, for logs.
+    /// Returns the name of the issuer, for logs.
     fn name(&self) -> &str;
 }
 
-/// The keys of one issuer.
+/// A cache of the keys of one issuer.
 #[derive(Debug)]
 pub(crate) struct KeyCache<F = HttpKeySource> {
     shared: Arc<SharedKeyCache<F>>,
-    /// Who may wait for a fetch.
+    /// Limits the number of requests that wait for a fetch.
     places: Semaphore,
 }
 
@@ -39,38 +39,38 @@ struct SharedKeyCache<F> {
 #[derive(Debug, Default)]
 struct KeyCacheState {
     good: Option<FetchedKeys>,
-    /// The fetch under way; it is closed when that ends, one way or another.
+    /// The running fetch. The channel is closed when it ends.
     fetch: Option<watch::Receiver<()>>,
-    /// How many fetches have failed since one did not.
+    /// The number of consecutive failed fetches.
     failures: u32,
-    /// When a failed fetch may be tried again.
+    /// When a failed fetch may be retried.
     retry_at: Option<Instant>,
-    /// Since when the issuer answers without keys, whenever it answers.
+    /// Since when all responses of the issuer have no usable keys.
     without_keys: Option<Instant>,
-    /// When we last looked for a key that was not there.
+    /// The last fetch because of an unknown key id.
     looked_again: Option<Instant>,
 }
 
-/// Keys as they were at some time.
+/// The keys of an issuer at one point in time.
 #[derive(Clone, Debug)]
 pub(crate) struct FetchedKeys {
     pub(crate) set: Arc<KeySet>,
-    /// When the fetch began; from then on they age.
+    /// When the fetch began. The age of the keys counts from here.
     fetched: Instant,
-    /// When it ended.
+    /// When the fetch ended.
     arrived: Instant,
 }
 
-/// There are no keys, and none can be had now.
+/// No keys are known, and none can be fetched now.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct KeysUnavailable;
 
 /// Why keys are fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FetchReason {
-    /// There are none, or they are old.
+    /// No keys are known, or they are old.
     Age,
-    /// A token names one that is not there.
+    /// A token has an unknown key id.
     UnknownKey,
 }
 
@@ -80,8 +80,8 @@ impl<F: KeySource> KeyCache<F> {
         KeyCache { shared: Arc::new(SharedKeyCache { source, limits, state: Mutex::default() }), places }
     }
 
-    /// The keys that count now. Waits for a fetch only if there are none, or if they are old and the issuer
-    /// answered last time.
+    /// Returns the valid keys. Waits for a fetch only if no keys are known, or if they are old and the
+    /// last fetch was successful.
     pub(crate) async fn current(&self, now: Instant) -> Result<FetchedKeys, KeysUnavailable> {
         let limits = &self.shared.limits;
         let (known, fetch) = {
@@ -109,7 +109,7 @@ impl<F: KeySource> KeyCache<F> {
         self.shared.state().good.clone().ok_or(KeysUnavailable)
     }
 
-    /// The keys as far as they are known, without waiting; old ones are fetched again all the same.
+    /// Returns the known keys without waiting. If they are old, a fetch is started in the background.
     pub(crate) fn cached(&self) -> Option<Arc<KeySet>> {
         let mut state = self.shared.state();
         let now = Instant::now();
@@ -121,19 +121,20 @@ impl<F: KeySource> KeyCache<F> {
         Some(keys.set)
     }
 
-    /// The keys after another look, because what a token names is not among these; `asked` is when the token
-    /// came. Looks only as often as it may; otherwise these are all there is.
+    /// Fetches the keys again because a token has an unknown key id, and returns the newest keys.
+    /// `asked` is the time of the token's request. Returns `keys` unchanged if another fetch is not
+    /// allowed yet.
     pub(crate) async fn refresh_for_unknown_key(&self, keys: FetchedKeys, asked: Instant) -> FetchedKeys {
         let fetch = {
             let mut state = self.shared.state();
             let now = Instant::now();
             match &state.good {
-                // Somebody else has looked in the meantime.
+                // Another request has fetched newer keys.
                 Some(good) if good.fetched > keys.fetched => return good.clone(),
                 _ => {}
             }
             if keys.arrived >= asked {
-                // They came while this very token waited: that was the look.
+                // The keys arrived while this token waited, so another fetch would not help.
                 state.looked_again = state.looked_again.max(Some(keys.fetched));
                 return keys;
             }
@@ -150,23 +151,24 @@ impl<F: KeySource> KeyCache<F> {
         self.shared.state().good.clone().unwrap_or(keys)
     }
 
-    /// Waits until a fetch ends, unless too many do. Its own time limit is the limit of this.
+    /// Waits until a fetch ends. Returns `false` immediately if too many requests wait. The timeout of
+    /// the fetch limits the wait.
     async fn wait(&self, mut fetch: watch::Receiver<()>) -> bool {
         let Ok(_place) = self.places.try_acquire() else { return false };
-        // Nothing is ever sent; the end of the fetch closes the channel.
+        // No value is ever sent. The end of the fetch closes the channel.
         let _ = fetch.changed().await;
         true
     }
 }
 
 impl<F: KeySource> SharedKeyCache<F> {
-    /// No code that can panic runs under this lock.
+    /// Locks the state. No code that can panic runs under this lock.
     fn state(&self) -> MutexGuard<'_, KeyCacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The fetch under way, or a new one if it is time. It runs by itself: a request that goes away takes
-    /// nobody's keys with it.
+    /// Returns the running fetch, or starts one if that is allowed. The fetch is a separate task, so it
+    /// continues when the request that started it is cancelled.
     fn join_or_start(
         self: &Arc<SharedKeyCache<F>>,
         state: &mut KeyCacheState,
@@ -191,7 +193,7 @@ impl<F: KeySource> SharedKeyCache<F> {
         Some(fetch)
     }
 
-    /// Takes what a fetch brought that began then.
+    /// Stores the result of a fetch that began at `began`.
     fn store_fetched(&self, fetched: Result<KeySet, FetchError>, began: Instant, reason: FetchReason) {
         let issuer = self.source.name();
         match fetched.and_then(|set| self.state().accept_key_set(set, began, self.limits.confirm_no_keys)) {
@@ -217,8 +219,8 @@ impl<F: KeySource> SharedKeyCache<F> {
 }
 
 impl KeyCacheState {
-    /// Whether an answer counts. One without keys counts as a failure, until it has been the only answer for this
-    /// long.
+    /// Accepts the keys of a response. A response without keys is an error until all responses for
+    /// `confirm` had none.
     fn accept_key_set(
         &mut self,
         set: KeySet,

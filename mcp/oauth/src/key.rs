@@ -1,4 +1,4 @@
-//! The keys of an issuer, as a JWK set (RFC 7517) gives them.
+//! [`KeySet`]: the keys of an issuer, parsed from a JWK set (RFC 7517).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use crate::claims::text;
 use crate::issuer::{Algorithm, is_issuer};
 
-/// What tells keys apart, whatever their ids are.
+/// The digest of a key. It identifies the key independently of its id.
 pub(crate) type Fingerprint = [u8; 32];
 
 /// All keys of an issuer that can verify tokens.
@@ -19,11 +19,11 @@ pub(crate) struct KeySet {
     keys: Vec<VerificationKey>,
 }
 
-/// One key.
+/// A key that can verify tokens.
 #[derive(Debug)]
 pub(crate) struct VerificationKey {
     id: Option<String>,
-    /// Whose tokens it verifies, where a set is for several issuers.
+    /// The issuer whose tokens it verifies, if the set has keys of several issuers.
     issuer: Option<String>,
     kind: KeyKind,
     algorithm: Option<Algorithm>,
@@ -39,7 +39,7 @@ enum KeyKind {
     Ed25519,
 }
 
-/// What a token says of the key that signed it.
+/// The properties of the key that a token requires.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyQuery<'a> {
     pub(crate) id: Option<&'a str>,
@@ -48,18 +48,18 @@ pub(crate) struct KeyQuery<'a> {
     pub(crate) tenant: Option<&'a str>,
 }
 
-/// Whether a key is there.
+/// The result of a search for a key.
 #[derive(Debug)]
 pub(crate) enum KeyMatch<'a> {
     Key(&'a VerificationKey),
-    /// No key has this id; a newer set may have one.
+    /// No key has this id. A newer set may have one.
     Unknown,
-    /// It is there, but not for this.
+    /// The key exists but is not suitable for this token.
     Unfit,
 }
 
 impl KeySet {
-    /// Reads a set. Keys that verify nothing we know are left out; a set with too many is not taken.
+    /// Parses a set. Unsupported keys are skipped. A set with too many keys is rejected.
     pub(crate) fn parse(document: &[u8], max_keys: usize) -> Result<KeySet, &'static str> {
         let value: Value = serde_json::from_slice(document).map_err(|_| "it is not JSON")?;
         let keys = value.get("keys").and_then(Value::as_array).ok_or("it has no list of keys")?;
@@ -73,18 +73,18 @@ impl KeySet {
         self.keys.len()
     }
 
-    /// Whether this key is still there, as it was.
+    /// Returns whether the set has this key, unchanged.
     pub(crate) fn contains(&self, key: &Fingerprint) -> bool {
         self.keys.iter().any(|other| other.fingerprint == *key)
     }
 
-    /// The key a token was signed with.
+    /// Finds the key that signed a token.
     pub(crate) fn find(&self, wanted: &KeyQuery<'_>) -> KeyMatch<'_> {
         let named = |key: &&VerificationKey| wanted.id.is_none() || key.id.as_deref() == wanted.id;
         let mut fitting = self.keys.iter().filter(named).filter(|key| key.matches(wanted));
         match (fitting.next(), wanted.id) {
-            // A token that names no key is verified by the only one that fits, or by none: trying many would
-            // let anybody make us work.
+            // A token without a key id is verified only if exactly one key is suitable. Trying many
+            // keys would let any client cause expensive work.
             (Some(key), None) if fitting.next().is_none() => KeyMatch::Key(key),
             (Some(_), None) => KeyMatch::Unfit,
             (Some(key), Some(_)) => KeyMatch::Key(key),
@@ -118,12 +118,12 @@ impl VerificationKey {
             _ => return None,
         };
         let algorithm = match optional("alg")? {
-            // A key for something we do not know is not for us.
+            // A key for an unsupported algorithm is skipped.
             Some(name) => Some(name.parse().ok()?),
             None => None,
         };
         let [id, issuer] = [optional("kid")?, optional("issuer")?].map(|text| text.map(str::to_owned));
-        // Members are sorted, so this is the same whenever they are.
+        // The members are sorted, so equal keys have equal fingerprints.
         let fingerprint = Sha256::digest(serde_json::to_vec(jwk).ok()?).into();
         Some(VerificationKey { id, issuer, kind, algorithm, material, fingerprint })
     }
@@ -134,16 +134,16 @@ impl VerificationKey {
             && self.issuer.as_deref().is_none_or(|issuer| is_issuer(issuer, wanted.issuer, wanted.tenant))
     }
 
-    /// Whether its owner signed this message.
+    /// Returns whether this is a valid signature of the message.
     pub(crate) fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &Vec<u8>) -> bool {
-        // Not through jsonwebtoken's default for the process: that panics if another crate turns on a
-        // second one.
+        // jsonwebtoken's process-wide default is not used, because it panics if another crate enables a
+        // second provider.
         (DEFAULT_PROVIDER.verifier_factory)(&algorithm.into(), &self.material)
             .is_ok_and(|verifier| verifier.verify(message, signature).is_ok())
     }
 }
 
-/// The kind of key an algorithm needs.
+/// Returns the kind of key that an algorithm needs.
 fn kind_for(algorithm: Algorithm) -> KeyKind {
     match algorithm {
         Algorithm::RS256
@@ -177,7 +177,7 @@ impl From<Algorithm> for jsonwebtoken::Algorithm {
 fn rsa(modulus: &str, exponent: &str) -> Option<DecodingKey> {
     let [modulus, exponent] = [modulus, exponent].map(|number| URL_SAFE_NO_PAD.decode(number).ok());
     let (modulus, exponent) = (modulus?, exponent?);
-    // Some issuers write a zero in front.
+    // Some issuers add leading zeros.
     let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
     Some(DecodingKey::from_rsa_raw_components(modulus.get(zeros..)?, &exponent))
 }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_verify_nothing_are_left_out() {
+    fn unsupported_keys_are_skipped() {
         for key in [
             json!({"kty": "oct", "k": "c2VjcmV0", "kid": "1"}),
             json!({"kty": "AKP", "alg": "ML-DSA-44", "pub": "AA", "kid": "1"}),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_set_is_not_taken() {
+    fn rejects_an_invalid_key_set() {
         for document in
             ["", "garbage", "[]", "{}", "null", r#"{"keys":{}}"#, r#"{"keys":null}"#, r#"{"keys":["#]
         {
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_found_by_its_id_and_fits_its_algorithm() {
+    fn a_key_is_found_by_its_id_and_its_algorithm() {
         let set = parse(json!([
             rsa_key(json!({"kid": "any"})),
             rsa_key(json!({"kid": "rs256", "alg": "RS256"})),
@@ -266,7 +266,7 @@ mod tests {
         assert!(is("ec", Algorithm::RS256, |found| matches!(found, KeyMatch::Unfit)));
         assert!(is("ec", Algorithm::ES384, |found| matches!(found, KeyMatch::Unfit)));
         assert!(is("other", Algorithm::RS256, |found| matches!(found, KeyMatch::Unknown)));
-        // Without an id there must be no doubt.
+        // Without an id exactly one key must be suitable.
         assert!(matches!(set.find(&wanted(None, Algorithm::ES256)), KeyMatch::Key(_)));
         assert!(matches!(set.find(&wanted(None, Algorithm::PS256)), KeyMatch::Key(_)));
         assert!(matches!(set.find(&wanted(None, Algorithm::RS256)), KeyMatch::Unfit));
@@ -290,7 +290,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_document_is_read_or_refused(document in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn any_document_is_parsed_or_rejected(document in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = KeySet::parse(&document, 10);
         }
 

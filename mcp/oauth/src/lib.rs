@@ -1,14 +1,14 @@
-//! An OAuth 2.1 resource server: it checks JWT access tokens and issues none.
+//! An OAuth 2.1 resource server: it validates JWT access tokens and issues none.
 //!
-//! [`TokenAuthorizer`] is an [`Authorizer`](bindpost_mcp_http::Authorizer). It takes tokens of the [`Issuer`]s it
-//! trusts, made for an audience it stands for, and turns their claims into a
-//! [`Caller`](bindpost_mcp_server::Caller). What a caller may do is for the entries to say.
+//! [`TokenAuthorizer`] is an [`Authorizer`](bindpost_mcp_http::Authorizer). It accepts tokens of
+//! trusted [`Issuer`]s for one of its audiences, and turns their claims into a
+//! [`Caller`](bindpost_mcp_server::Caller). The entries of the server decide what a caller may do.
 //!
 //! ```
-//! use bindpost_mcp_oauth::{Issuer, Tokens};
+//! use bindpost_mcp_oauth::{Issuer, TokenAuthorizer};
 //!
 //! # fn main() -> Result<(), bindpost_mcp_oauth::ConfigError> {
-//! let tokens = Tokens::builder()
+//! let tokens = TokenAuthorizer::builder()
 //!     .issuer(Issuer::new("https://issuer.example"))
 //!     .audience("https://api.example/mcp")
 //!     .build()?;
@@ -16,8 +16,8 @@
 //! # }
 //! ```
 //!
-//! An issuer's keys are fetched when the first token comes, so a server starts without its issuer.
-//! What an issuer or a client can make us do is bounded by [`OAuthLimits`].
+//! The keys of an issuer are fetched for the first token, so a server can start while its issuer is down.
+//! [`OAuthLimits`] bound the work that an issuer or a client can cause.
 
 mod bearer;
 mod callers;

@@ -1,43 +1,45 @@
-//! What issuers and clients can make us fetch, keep and wait for.
+//! [`OAuthLimits`]: limits on the work that issuers and clients can cause.
 
 use std::time::Duration;
 
-/// How often keys are fetched, how long they are kept, and how much of anything is taken.
+/// Limits on fetching and caching keys, and on sizes.
 ///
 /// ```
 /// use std::time::Duration;
-/// use bindpost_mcp_oauth::Limits;
+/// use bindpost_mcp_oauth::OAuthLimits;
 ///
-/// // A key that its issuer takes back is refused after a minute.
-/// let limits = Limits { refresh: Duration::from_secs(60), ..Limits::default() };
+/// // A revoked key is rejected after a minute.
+/// let limits = OAuthLimits { refresh: Duration::from_secs(60), ..OAuthLimits::default() };
 /// ```
 #[derive(Clone, Debug)]
 pub struct OAuthLimits {
-    /// Keys older than this are fetched again before they are used; while tokens come, that happens in
-    /// the background a little earlier. So long a key that its issuer took back may still count.
+    /// Keys older than this are fetched again before they are used. While requests arrive, a fetch in the
+    /// background happens a little earlier. A revoked key may stay valid for this long.
     pub refresh: Duration,
-    /// How long the last good keys count while their issuer cannot be reached.
+    /// How long the last known keys stay valid while the issuer cannot be reached.
     pub keep: Duration,
-    /// How long an issuer has to answer without a single usable key until that is believed and its known keys
-    /// stop to count. One such answer is more likely a mistake of the issuer, or of a cache in front of it.
+    /// If an issuer responds without any usable key, its known keys stay valid until all responses for
+    /// this long had none. A single such response is more likely a mistake of the issuer or of a cache
+    /// in front of it.
     pub confirm_no_keys: Duration,
-    /// How often a key that is not there makes us look again, per issuer.
+    /// The minimum interval between fetches because of an unknown key id, per issuer.
     pub unknown_key: Duration,
-    /// How soon a failed fetch is tried again; each further failure doubles it.
+    /// The delay before a failed fetch is retried. Each further failure doubles it.
     pub retry: Duration,
-    /// The longest wait between two failed fetches.
+    /// The maximum delay between two failed fetches.
     pub retry_max: Duration,
-    /// How long a fetch may take in all, metadata included.
+    /// The timeout of a fetch, including the metadata.
     pub fetch_timeout: Duration,
-    /// The largest answer of an issuer, in bytes.
+    /// The maximum size of a response of an issuer, in bytes.
     pub max_answer: usize,
-    /// The largest number of keys an issuer may have.
+    /// The maximum number of keys of an issuer.
     pub max_keys: usize,
-    /// How many requests wait for one fetch; further ones are answered at once.
+    /// The maximum number of requests that wait for one fetch. Further requests do not wait: they use
+    /// the known keys or are rejected.
     pub waiting: usize,
-    /// The longest token, in bytes.
+    /// The maximum length of a token, in bytes.
     pub max_token: usize,
-    /// How many tokens are remembered as verified.
+    /// The maximum number of verified tokens in the cache.
     pub verified: usize,
 }
 
@@ -61,12 +63,12 @@ impl Default for OAuthLimits {
 }
 
 impl OAuthLimits {
-    /// From this age on, keys are fetched again in the background.
+    /// Returns the age from which keys are fetched again in the background.
     pub(crate) fn refresh_early(&self) -> Duration {
         self.refresh - self.refresh / 6
     }
 
-    /// How long to wait after this many failures in a row.
+    /// Returns the delay after this many consecutive failures.
     pub(crate) fn back_off(&self, failures: u32) -> Duration {
         let doubled = 1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         self.retry.saturating_mul(doubled).min(self.retry_max)
@@ -78,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_back_off_doubles_up_to_its_limit() {
+    fn the_delay_doubles_up_to_its_maximum() {
         let limits = OAuthLimits::default();
         let seconds = [1, 2, 3, 6, 7, 31, 32, 33, 34, u32::MAX].map(|n| limits.back_off(n).as_secs());
         assert_eq!(seconds, [1, 2, 4, 32, 60, 60, 60, 60, 60, 60]);

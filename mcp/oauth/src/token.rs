@@ -1,4 +1,4 @@
-//! One token, taken apart. Nothing in here is to be believed before its signature is verified.
+//! [`Token`]: a decoded token. Its content must not be trusted before its signature is verified.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,7 +9,7 @@ use crate::claims::text;
 use crate::issuer::Algorithm;
 use crate::key::VerificationKey;
 
-/// A JWT in three parts.
+/// A decoded JWT.
 #[derive(Debug)]
 pub(crate) struct Token<'a> {
     pub(crate) algorithm: Algorithm,
@@ -19,7 +19,7 @@ pub(crate) struct Token<'a> {
     signature: Vec<u8>,
 }
 
-/// Why a token does not count.
+/// Why a token is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenRefusal {
     Expired,
@@ -30,7 +30,7 @@ pub(crate) enum TokenRefusal {
 }
 
 impl TokenRefusal {
-    /// For the log.
+    /// Returns the reason for the log.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             TokenRefusal::Expired => "expired",
@@ -42,7 +42,7 @@ impl TokenRefusal {
 }
 
 impl From<TokenRefusal> for Denial {
-    /// What the client learns: enough to get a better token, nothing about how near this one was.
+    /// Returns the denial for the client. It does not reveal how close the token was to a valid one.
     fn from(refusal: TokenRefusal) -> Denial {
         Denial::invalid(match refusal {
             TokenRefusal::Expired => "the token has expired",
@@ -55,32 +55,32 @@ impl From<TokenRefusal> for Denial {
 
 impl<'a> Token<'a> {
     pub(crate) fn decode(token: &'a str) -> Result<Token<'a>, TokenRefusal> {
-        let (message, signature) = token.rsplit_once('.').ok_or(TokenRefusal::Invalid("no JWT"))?;
-        let (header, claims) = message.split_once('.').ok_or(TokenRefusal::Invalid("no JWT"))?;
-        let header = decode_object(header).ok_or(TokenRefusal::Invalid("the header is broken"))?;
+        let (message, signature) = token.rsplit_once('.').ok_or(TokenRefusal::Invalid("not a JWT"))?;
+        let (header, claims) = message.split_once('.').ok_or(TokenRefusal::Invalid("not a JWT"))?;
+        let header = decode_object(header).ok_or(TokenRefusal::Invalid("the header is malformed"))?;
         let algorithm = text(&header, "alg").and_then(|name| name.parse().ok());
-        let algorithm = algorithm.ok_or(TokenRefusal::Invalid("signed by no algorithm we take"))?;
-        // RFC 7515, 4.1.11: we understand no extension.
+        let algorithm = algorithm.ok_or(TokenRefusal::Invalid("the algorithm is not supported"))?;
+        // RFC 7515, 4.1.11: no extension is supported.
         if header.contains_key("crit") {
-            return Err(TokenRefusal::Invalid("it demands extensions"));
+            return Err(TokenRefusal::Invalid("it requires extensions"));
         }
         for name in ["kid", "typ"] {
             if header.get(name).is_some_and(|value| !value.is_string()) {
-                return Err(TokenRefusal::Invalid("the header is broken"));
+                return Err(TokenRefusal::Invalid("the header is malformed"));
             }
         }
-        let claims = decode_object(claims).ok_or(TokenRefusal::Invalid("the claims are broken"))?;
+        let claims = decode_object(claims).ok_or(TokenRefusal::Invalid("the claims are malformed"))?;
         let signature = URL_SAFE_NO_PAD.decode(signature);
-        let signature = signature.map_err(|_| TokenRefusal::Invalid("the signature is broken"))?;
+        let signature = signature.map_err(|_| TokenRefusal::Invalid("the signature is malformed"))?;
         Ok(Token { algorithm, header, claims, message: message.as_bytes(), signature })
     }
 
-    /// The key it names.
+    /// Returns the key id.
     pub(crate) fn key_id(&self) -> Option<&str> {
         self.header.get("kid").and_then(Value::as_str)
     }
 
-    /// What kind of token it says it is.
+    /// Returns the type of the token.
     pub(crate) fn typ(&self) -> Option<&str> {
         self.header.get("typ").and_then(Value::as_str)
     }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_header_demands_is_understood_or_refused() {
+    fn rejects_extensions_and_malformed_headers() {
         for header in [
             json!({"alg": "RS256", "crit": ["b64"], "b64": false}),
             json!({"alg": "RS256", "crit": []}),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn only_three_parts_are_a_token() {
+    fn a_token_has_exactly_three_parts() {
         let good = encode(json!({"alg": "RS256"}), json!({}));
         assert!(Token::decode(&good).is_ok());
         let bare = good.trim_end_matches(".AAAA");
@@ -150,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_decoded_or_refused(text in "[-A-Za-z0-9._~+/=]{0,80}", json in "[\\[\\]{}\",:a-z0-9]{0,40}") {
+        fn any_text_is_decoded_or_rejected(text in "[-A-Za-z0-9._~+/=]{0,80}", json in "[\\[\\]{}\",:a-z0-9]{0,40}") {
             let _ = Token::decode(&text);
             let part = URL_SAFE_NO_PAD.encode(&json);
             let _ = Token::decode(&format!("{part}.{part}.{text}"));

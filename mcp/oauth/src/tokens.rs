@@ -1,4 +1,4 @@
-//! [`TokenAuthorizer`]: the authorizer.
+//! [`TokenAuthorizer`]: authenticates callers by access tokens.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,27 +21,27 @@ use crate::limits::OAuthLimits;
 use crate::token::{Token, TokenRefusal};
 use crate::verified::{VerifiedToken, VerifiedTokens, digest};
 
-/// The longest time by which clocks may differ.
+/// The maximum leeway.
 const MAX_LEEWAY: Duration = Duration::from_secs(300);
 
-/// Takes access tokens: JWTs that a trusted issuer made for this server.
+/// Authenticates callers by access tokens: JWTs that a trusted issuer issued for this server.
 ///
-/// A token must be signed by a key of its issuer, be made for one of the audiences, and count now. Who it
-/// is about becomes the [`Caller`]: keyed by issuer and subject, with the scopes of `scope` and `scp`, the
-/// roles of `roles`, and all claims. It is an application if the token says so: `idtyp` is `app`, or there is no
-/// `scope` and no `scp`, and `sub` is also the `client_id`, `azp`, `appid` or `oid`. Otherwise it is a user.
+/// A token must be signed by a key of its issuer, have one of the audiences, and be valid now. The
+/// [`Caller`] is identified by issuer and subject. It has the scopes in `scope` and `scp`, the roles in
+/// `roles`, and all claims. It is an application if `idtyp` is `app`, or if there is neither `scope`
+/// nor `scp` and `sub` equals `client_id`, `azp`, `appid` or `oid`. Otherwise it is a user.
 ///
 /// ```
 /// use bindpost_mcp_http::Authorizer as _;
-/// use bindpost_mcp_oauth::{Algorithm, Issuer, Tokens};
+/// use bindpost_mcp_oauth::{Algorithm, Issuer, TokenAuthorizer};
 ///
 /// # fn main() -> Result<(), bindpost_mcp_oauth::ConfigError> {
-/// let tokens = Tokens::builder()
+/// let tokens = TokenAuthorizer::builder()
 ///     .issuer(Issuer::new("https://issuer.example").algorithms([Algorithm::RS256]))
 ///     .issuer(Issuer::new("https://other.example/realms/shop"))
 ///     .audience("https://api.example/mcp")
 ///     .build()?;
-/// // Clients are sent there for a token.
+/// // Clients get their tokens there.
 /// assert_eq!(tokens.authorization_servers(), ["https://issuer.example", "https://other.example/realms/shop"]);
 /// # Ok(())
 /// # }
@@ -60,12 +60,12 @@ struct TokenAuthorizerState {
     callers: RecentCallers,
 }
 
-/// What time it is.
+/// A clock, which tests can replace.
 #[derive(Clone)]
 struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
 impl Clock {
-    /// Seconds since 1970.
+    /// Returns the seconds since 1970.
     fn now(&self) -> f64 {
         (self.0)().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
     }
@@ -83,7 +83,7 @@ impl std::fmt::Debug for Clock {
     }
 }
 
-/// Says whose tokens are taken.
+/// Builds a [`TokenAuthorizer`].
 #[derive(Clone, Debug, Default)]
 pub struct TokenAuthorizerBuilder {
     issuers: Vec<Issuer>,
@@ -94,73 +94,74 @@ pub struct TokenAuthorizerBuilder {
     limits: OAuthLimits,
 }
 
-/// What was configured cannot be right.
+/// A mistake in the configuration of a [`TokenAuthorizer`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// There is no issuer.
+    /// No issuer is configured.
     #[error("no issuer is trusted: add one with `issuer(Issuer::new(\"https://…\"))`")]
     NoIssuer,
-    /// There is no audience, or an empty one.
-    #[error("no audience: add what `aud` must be in tokens for this server with `audience(\"…\")`")]
+    /// No audience is configured, or an empty one.
+    #[error("no audience: add the `aud` of tokens for this server with `audience(\"…\")`")]
     NoAudience,
-    /// Something is wrong with an issuer.
+    /// The configuration of an issuer is invalid.
     #[error("the issuer {issuer:?} cannot be used: {reason}")]
     Issuer {
-        /// Its address.
+        /// The URL of the issuer.
         issuer: String,
-        /// What is wrong.
+        /// What is wrong with it.
         reason: &'static str,
     },
-    /// Two issuers go by one name.
+    /// Two issuers accept the same `iss`.
     #[error("{0:?} is the name of two issuers")]
     TwoIssuers(String),
-    /// No algorithm for tokens has this name.
+    /// The signature algorithm is not supported.
     #[error(
-        "{0:?} is no algorithm to trust: take RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 or EdDSA"
+        "unsupported algorithm {0:?}: use RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 or EdDSA"
     )]
     Algorithm(String),
-    /// Clocks may not differ so much.
-    #[error("a leeway of {0:?} is too long: at most 300 s")]
+    /// The leeway is too long.
+    #[error("a leeway of {0:?} is too long: it can be at most 300 s")]
     Leeway(Duration),
-    /// Nothing can be fetched over TLS here.
-    #[error("issuers cannot be asked over TLS: {}; are the certificates of authorities installed?", causes(.0))]
+    /// The TLS client could not be created.
+    #[error("the TLS client for issuers cannot be created: {}; are CA certificates installed?", causes(.0))]
     Tls(#[source] reqwest::Error),
 }
 
 impl TokenAuthorizer {
-    /// Nobody's tokens; say whose.
+    /// Creates a builder without issuers and audiences.
     pub fn builder() -> TokenAuthorizerBuilder {
         TokenAuthorizerBuilder::default()
     }
 }
 
 impl TokenAuthorizerBuilder {
-    /// One more issuer whose tokens are taken.
+    /// Adds an issuer whose tokens are accepted.
     pub fn issuer(mut self, issuer: Issuer) -> TokenAuthorizerBuilder {
         self.issuers.push(issuer);
         self
     }
 
-    /// One more name of this server: `aud` must be, or list, one of them, letter by letter.
+    /// Adds an audience of this server. The `aud` of a token must be or contain one of them,
+    /// compared exactly.
     pub fn audience(mut self, audience: impl Into<String>) -> TokenAuthorizerBuilder {
         self.audiences.push(audience.into());
         self
     }
 
-    /// By how much clocks may differ; 60 s unless said otherwise, and at most 300 s.
+    /// Sets the tolerance for differences between clocks. Default: 60 s. Maximum: 300 s.
     pub fn leeway(mut self, leeway: Duration) -> TokenAuthorizerBuilder {
         self.leeway = Some(leeway);
         self
     }
 
-    /// Tells the time by this, instead of by the clock of the machine: for tests.
+    /// Replaces the system clock, for tests.
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> TokenAuthorizerBuilder {
         self.clock = Clock(Arc::new(clock));
         self
     }
 
-    /// Where clients get tokens, instead of the addresses of the issuers.
+    /// Sets the authorization servers at which clients get tokens. Default: the URLs of the issuers.
     pub fn authorization_servers(
         mut self,
         servers: impl IntoIterator<Item = impl Into<String>>,
@@ -169,13 +170,13 @@ impl TokenAuthorizerBuilder {
         self
     }
 
-    /// How often keys are fetched, and how much of anything is taken.
+    /// Sets the limits on fetching keys and on sizes.
     pub fn limits(mut self, limits: OAuthLimits) -> TokenAuthorizerBuilder {
         self.limits = limits;
         self
     }
 
-    /// Checks all of it. No issuer is asked yet.
+    /// Validates the configuration. No key is fetched yet.
     pub fn build(self) -> Result<TokenAuthorizer, ConfigError> {
         if self.issuers.is_empty() {
             return Err(ConfigError::NoIssuer);
@@ -224,9 +225,9 @@ impl TokenAuthorizerBuilder {
 
 fn checked_keys(issuer: &Issuer, keys: &str) -> Result<Url, ConfigError> {
     let wrong = |reason| ConfigError::Issuer { issuer: issuer.url.clone(), reason };
-    let url = Url::parse(keys).map_err(|_| wrong("the address of its keys is no URL"))?;
+    let url = Url::parse(keys).map_err(|_| wrong("the address of its keys is not a valid URL"))?;
     if !is_permitted(&url) {
-        return Err(wrong("its keys must come over https; http is for the loopback"));
+        return Err(wrong("its keys must use https; http is allowed only on the loopback interface"));
     }
     Ok(url)
 }
@@ -241,8 +242,8 @@ impl Authorizer for TokenAuthorizer {
         self.0.authorization_servers.clone()
     }
 
-    /// Not once an issuer has taken back the key that vouched for it. A token that has merely expired ends
-    /// nothing: its caller comes back with the next one.
+    /// Returns `false` if the issuer has revoked the key that signed the token. An expired token ends
+    /// no session, because its caller continues with the next token.
     fn knows(&self, caller: &Caller) -> bool {
         let Some(vouched) = caller.id().and_then(|id| self.0.callers.find(id)) else { return true };
         let keys = self.0.issuers.get(vouched.issuer).and_then(|(_, keys)| keys.cached());
@@ -265,10 +266,10 @@ impl TokenAuthorizerState {
             let keys = keys.current(asked).await?;
             let has_ended = verified.caller.expires_at().is_some_and(|end| end <= asked.into_std());
             match verified.window.check(self.clock.now(), self.leeway) {
-                // The machine's clock was set back since: that makes no token last longer. It stays here, to
-                // be known again.
+                // The system clock was set back, which must not extend the lifetime of a token. The
+                // token stays cached, so that later requests with it are rejected too.
                 Ok(()) if has_ended => return Err(TokenRefusal::Expired.into()),
-                // The key it was verified with is still the issuer's.
+                // The issuer still has the key that signed the token.
                 Ok(()) if keys.set.contains(&verified.vouched.key) => return Ok(verified.caller),
                 Ok(()) => self.verified.remove(&digest),
                 Err(refusal) => {
@@ -291,7 +292,7 @@ impl TokenAuthorizerState {
         let token = Token::decode(token).inspect_err(|refusal| log(None, None, *refusal))?;
         let accepting = |(_, (issuer, _)): &(usize, &(Issuer, KeyCache))| issuer.accepts(&token.claims);
         let Some((number, (issuer, keys))) = self.issuers.iter().enumerate().find(accepting) else {
-            let refusal = TokenRefusal::Invalid("of no issuer we trust");
+            let refusal = TokenRefusal::Invalid("issued by no trusted issuer");
             log(None, token.key_id(), refusal);
             return Err(refusal.into());
         };
@@ -300,10 +301,10 @@ impl TokenAuthorizerState {
             Denial::from(refusal)
         };
         if !issuer.algorithms.contains(&token.algorithm) {
-            return Err(refuse(TokenRefusal::Invalid("signed by an algorithm its issuer does not use")));
+            return Err(refuse(TokenRefusal::Invalid("signed with an algorithm that is not allowed")));
         }
         if !issuer.accepts_type(token.typ()) {
-            return Err(refuse(TokenRefusal::Invalid("no access token")));
+            return Err(refuse(TokenRefusal::Invalid("not an access token")));
         }
         let wanted = KeyQuery {
             id: token.key_id(),
@@ -319,21 +320,21 @@ impl TokenAuthorizerState {
             KeyMatch::Key(key) => key,
             KeyMatch::Unknown => return Err(refuse(TokenRefusal::Invalid("signed by an unknown key"))),
             KeyMatch::Unfit => {
-                return Err(refuse(TokenRefusal::Invalid("signed by a key that is not for this")));
+                return Err(refuse(TokenRefusal::Invalid("signed by an unsuitable key")));
             }
         };
         if !token.is_signed_by(key) {
-            return Err(refuse(TokenRefusal::Invalid("the signature is wrong")));
+            return Err(refuse(TokenRefusal::Invalid("the signature is invalid")));
         }
-        // From here on its claims are the issuer's.
+        // The signature is valid, so the claims can be trusted from here on.
         let window = ValidityPeriod::from_claims(&token.claims).map_err(refuse)?;
         let now = self.clock.now();
         window.check(now, self.leeway).map_err(refuse)?;
         if !claims::has_audience(&token.claims, &self.audiences) {
             return Err(refuse(TokenRefusal::Audience));
         }
-        let nobody = || refuse(TokenRefusal::Invalid("about nobody"));
-        let mut identity = claims::identity(issuer, token.claims.clone()).ok_or_else(nobody)?;
+        let unidentified = || refuse(TokenRefusal::Invalid("the claims identify no caller"));
+        let mut identity = claims::identity(issuer, token.claims.clone()).ok_or_else(unidentified)?;
         if let Some(deadline) = window.deadline(now, Instant::now().into_std(), self.leeway) {
             identity = identity.expires_at(deadline);
         }
@@ -344,16 +345,16 @@ impl TokenAuthorizerState {
 
 impl From<KeysUnavailable> for Denial {
     fn from(_: KeysUnavailable) -> Denial {
-        Denial::unavailable("the token cannot be checked now")
+        Denial::unavailable("the token cannot be verified now; try again later")
     }
 }
 
-/// Says why a token was refused; neither the token nor its claims.
+/// Logs why a token was rejected, without the token or its claims.
 fn log(issuer: Option<&Issuer>, key: Option<&str>, refusal: TokenRefusal) {
-    // The client chose the name of the key: it is cut, and its control characters are escaped.
+    // The client chose the key id, so it is truncated and its control characters are escaped.
     let key = key.map(|key| key.chars().take(64).collect::<String>());
     let issuer = issuer.map(|issuer| issuer.url.as_str());
-    debug!(issuer, ?key, reason = refusal.reason(), "refused a token");
+    debug!(issuer, ?key, reason = refusal.reason(), "rejected a token");
 }
 
 impl std::fmt::Debug for TokenAuthorizer {
@@ -371,7 +372,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_told_at_start() {
+    fn rejects_an_invalid_configuration() {
         let issuer = || Issuer::new("https://issuer.example");
         let audience = "https://api.example/mcp";
         let two = || Issuer::new("https://metadata.example").accepts_issuer("https://issuer.example");
@@ -380,7 +381,7 @@ mod tests {
             (TokenAuthorizer::builder().issuer(issuer()), "no audience"),
             (TokenAuthorizer::builder().issuer(issuer()).audience(""), "no audience"),
             (TokenAuthorizer::builder().issuer(issuer()).issuer(two()).audience(audience), "two issuers"),
-            (TokenAuthorizer::builder().issuer(issuer().jwks_uri("keys")).audience(audience), "no URL"),
+            (TokenAuthorizer::builder().issuer(issuer().jwks_uri("keys")).audience(audience), "valid URL"),
             (
                 TokenAuthorizer::builder().issuer(issuer().jwks_uri("http://x.example")).audience(audience),
                 "https",
@@ -400,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn the_authorization_servers_can_be_said() {
+    fn the_authorization_servers_can_be_set() {
         let builder = TokenAuthorizer::builder().issuer(Issuer::new("http://127.0.0.1:1/x")).audience("a");
         let tokens = builder.clone().build().unwrap();
         assert_eq!(tokens.authorization_servers(), ["http://127.0.0.1:1/x"]);

@@ -1,7 +1,7 @@
-//! Tokens that were verified, so that the same one is verified once.
+//! [`VerifiedTokens`]: a cache of verified tokens, so that each is verified only once.
 //!
-//! Kept by its digest: a look into memory shows callers, but no token. What is in here counts no longer
-//! than verifying it again would allow; whoever takes it out checks that.
+//! The keys are digests, so that memory contains callers but no tokens. The caller of
+//! [`VerifiedTokens::get`] has to check that a token is still valid.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use crate::callers::IssuerKeyId;
 use crate::claims::ValidityPeriod;
 
-/// Tokens that were verified; the oldest give way.
+/// A cache of verified tokens. The oldest are removed first.
 #[derive(Debug)]
 pub(crate) struct VerifiedTokens {
     capacity: usize,
@@ -22,14 +22,14 @@ pub(crate) struct VerifiedTokens {
 #[derive(Debug, Default)]
 struct TokenEntries {
     tokens: HashMap<TokenDigest, VerifiedToken>,
-    /// In the order they came; the same digests as above.
+    /// The digests of `tokens`, oldest first.
     order: VecDeque<TokenDigest>,
 }
 
-/// A token, told apart but not readable.
+/// The SHA-256 of a token.
 pub(crate) type TokenDigest = [u8; 32];
 
-/// What was found out about a token.
+/// The result of verifying a token.
 #[derive(Clone, Debug)]
 pub(crate) struct VerifiedToken {
     pub(crate) caller: Caller,
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_give_way() {
+    fn the_oldest_tokens_are_removed() {
         let tokens = VerifiedTokens::new(2);
         for name in ["a", "b", "a", "c", "c"] {
             tokens.put(digest(name), verified(1));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_where_nothing_may_be() {
+    fn a_cache_without_capacity_keeps_nothing() {
         let tokens = VerifiedTokens::new(0);
         tokens.put(digest("a"), verified(1));
         assert!(tokens.get(&digest("a")).is_none());

@@ -1,6 +1,6 @@
-// A token issuer for tests, in a process of its own: `node issuer.mjs` prints its address and serves until
-// its input ends. It makes its keys when it starts, answers discovery and JWKS, mints any token it is asked
-// for, good or bad, and fails on command. Nothing but Node 20 is needed.
+// A token issuer for tests, in a separate process: `node issuer.mjs` prints its address and serves until its
+// input ends. It creates its keys at the start, serves discovery and JWKS, mints any requested token, valid or
+// invalid, and fails on command. It needs only Node 20.
 
 import crypto from "node:crypto";
 import http from "node:http";
@@ -57,7 +57,7 @@ function sign(alg, message, key) {
   return crypto.sign(hash, bytes, key);
 }
 
-/** Mints `{ key, header, claims, trick }`; both objects change the defaults of a good token. */
+/** Mints `{ key, header, claims, trick }`. The two objects override the defaults of a valid token. */
 async function mint({ key: kid = "rsa-1", header = {}, claims = {}, trick = null }) {
   const { type, pair } = keys.get(kid);
   const now = Math.floor(Date.now() / 1000);
@@ -66,18 +66,18 @@ async function mint({ key: kid = "rsa-1", header = {}, claims = {}, trick = null
   const parts = [head, overridden(good, claims)].map((part) => Buffer.from(JSON.stringify(part)).toString("base64url"));
   const message = parts.join(".");
   const signature = await {
-    // As the header says, with the key it names.
+    // Signed with the algorithm and the key in the header.
     null: () => sign(head.alg, message, pair.privateKey),
     // Not signed at all.
     none: () => Buffer.alloc(0),
-    // The public key, which everybody knows, as a shared secret.
+    // Signed with the public key as a shared secret.
     hmac: () => {
       const secret = pair.publicKey.export({ type: "spki", format: "pem" });
       return crypto.createHmac("sha256", secret).update(message).digest();
     },
-    // Somebody else's key of the same kind.
+    // Signed by an unknown key of the same kind.
     stranger: async () => sign(head.alg, message, (await generate(...TYPES[type].generate)).privateKey),
-    // A good signature of other claims.
+    // A valid signature of other claims.
     swapped: () => sign(head.alg, `${parts[0]}.e30`, pair.privateKey),
   }[trick]();
   return `${message}.${signature.toString("base64url")}`;
@@ -98,14 +98,14 @@ const FAULTS = {
   500: (response) => response.writeHead(500).end("broken"),
   garbage: (response) => response.writeHead(200).end("<html>not keys</html>"),
   empty: (response) => json(response, { keys: [] }),
-  // Keys, but none that verifies anything.
+  // Keys that cannot verify a token.
   useless: (response) => json(response, { keys: [{ kty: "oct", k: "c2VjcmV0" }, { ...publicKeys()[0], use: "enc" }] }),
-  // Never answers.
+  // No response.
   hang: () => {},
-  // Good keys, but beyond any limit.
+  // Valid keys beyond a limit.
   huge: (response) => json(response, { keys: publicKeys(), padding: "x".repeat(2 << 20) }),
   many: (response) => json(response, { keys: [...publicKeys(), ...Array(1001).fill({ kty: "unknown" })] }),
-  // A body without an end; `counts.bytes` says how much of it was taken.
+  // An endless body. `counts.bytes` is the number of bytes sent.
   endless: (response) => {
     const piece = Buffer.alloc(64 << 10, " ");
     response.writeHead(200);
@@ -115,7 +115,7 @@ const FAULTS = {
     response.on("drain", more);
     more();
   },
-  // One byte now and then.
+  // One byte at a time.
   drip: (response) => {
     response.writeHead(200);
     const timer = setInterval(() => response.write(" "), 20);
@@ -157,7 +157,7 @@ async function answer(request, response) {
   if (path === "/token") return json(response, { token: await mint(await read(request)) });
   if (path === "/control") return json(response, await control(await read(request)));
   if (path === "/counts") return json(response, counts);
-  // Where `/jwks` can redirect to without leaving.
+  // The target of redirects within the issuer.
   if (path === "/moved") return json(response, { keys: publicKeys() });
   if (path === "/jwks") return setTimeout(() => answerKeys(request, response), delay);
   if (discovery.some((name) => path.startsWith("/.well-known/") && path.split("/")[2] === name)) {

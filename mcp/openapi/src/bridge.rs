@@ -1,4 +1,4 @@
-//! [`Bridge`]: the operations of a document as entries of an MCP server, and the calls of them.
+//! [`Bridge`]: serves the operations of a document as entries of an MCP server.
 
 mod builder;
 mod call;
@@ -29,17 +29,17 @@ use headers::PassedHeaders;
 pub use offered::AsksIf;
 use offered::OfferedOperation;
 
-/// A document's operations, served by the service they belong to. Cheap to clone.
+/// The operations of a document, served by calling the upstream service. Cheap to clone.
 ///
 /// ```
-/// use bindpost_mcp_openapi::{Bridge, Credential, Document, Selection, Upstream, UpstreamLimits};
+/// use bindpost_mcp_openapi::{Bridge, Credential, Document, OperationSelection, Upstream, UpstreamLimits};
 /// use bindpost_mcp_server::Server;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # fn read() -> Document { Document::default() }
 /// let document: Document = read();
 /// let upstream = Upstream::new("https://api.example.com/v1", Credential::None, UpstreamLimits::default())?;
-/// let bridge = Bridge::builder(document, upstream).select(Selection::all().deny("*admin*")).build();
+/// let bridge = Bridge::builder(document, upstream).select(OperationSelection::all().deny("*admin*")).build();
 /// # let Ok(bridge) = bridge else { return Ok(()) };
 /// let server = Server::builder("example", "1.0.0").add(bridge.entries()).build()?;
 /// # Ok(())
@@ -48,19 +48,19 @@ use offered::OfferedOperation;
 #[derive(Clone, Debug)]
 pub struct Bridge(Arc<BridgeState>);
 
-/// In which form operations are served.
+/// The form in which operations are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolForm {
-    /// A tool for each, with whole schemas.
+    /// One tool per operation, with whole schemas.
     Whole,
-    /// A tool for each, with short schemas; the whole ones are resources.
+    /// One tool per operation, with short schemas. The whole schemas are resources.
     Short,
-    /// Three tools: to find an operation, to describe it, to call it.
+    /// Three tools: to find, to describe and to call an operation.
     ThreeTools,
 }
 
 impl ToolForm {
-    /// For people: `whole`, `short`, `three tools`.
+    /// Returns the display name: `whole`, `short`, `three tools`.
     pub fn as_str(self) -> &'static str {
         match self {
             ToolForm::Whole => "whole",
@@ -76,17 +76,18 @@ pub(crate) struct BridgeState {
     pub(crate) upstream: Upstream,
     /// The selected operations, in the order of the document.
     pub(crate) offered: Vec<OfferedOperation>,
-    /// Where they are by id and by tool name.
+    /// The index of each operation, by id and by tool name.
     places: HashMap<String, usize>,
-    /// The operations that were left out: nobody gets there by a value that makes another path theirs.
+    /// The operations that are not selected. Arguments must not turn another operation's path
+    /// into one of these.
     left_out: Vec<(Method, PathPattern)>,
-    /// The ids of those that were left out for nothing but that they change something.
+    /// The ids of operations that are excluded only because they are not read-only.
     changing: BTreeSet<String>,
     pub(crate) scheme: String,
     pub(crate) answer_budget: usize,
     pub(crate) confirms: bool,
     pub(crate) conceals: Option<Conceal>,
-    /// Members that answers do not have.
+    /// Members that are removed from responses.
     pub(crate) hidden: Vec<String>,
     pub(crate) enforces_scopes: bool,
     passed: PassedHeaders,
@@ -99,19 +100,19 @@ pub(crate) struct BridgeState {
 }
 
 impl Bridge {
-    /// Starts a bridge between a document and the service it describes.
+    /// Creates a builder for a bridge between a document and the service that it describes.
     pub fn builder(document: impl Into<Arc<Document>>, upstream: Upstream) -> BridgeBuilder {
         BridgeBuilder::new(document.into(), upstream)
     }
 
-    /// All entries: tools in the form that fits, resources, templates, schemas.
+    /// Returns all entries: tools in the form that fits the budget, resources, templates and schemas.
     pub fn entries(&self) -> Vec<Entry> {
         let mut entries = self.tools();
         entries.extend(resources::entries(self));
         entries
     }
 
-    /// The tools alone, for a server that has resources of its own.
+    /// Returns only the tools, for a server that has resources of its own.
     pub fn tools(&self) -> Vec<Entry> {
         match self.0.form {
             ToolForm::ThreeTools => three_tools::entries(self, &self.0.tools),
@@ -119,8 +120,8 @@ impl Bridge {
         }
     }
 
-    /// Calls an operation, as its tool does: arguments are checked, the user is asked where that is due, the answer is
-    /// cut to size.
+    /// Calls an operation as its tool does: checks the arguments, asks the user for confirmation where
+    /// required, and cuts the response to the budget.
     pub async fn call(
         &self,
         operation: &Operation,
@@ -133,32 +134,32 @@ impl Bridge {
         }
     }
 
-    /// The operations that are served, in the order of the document.
+    /// Returns the served operations, in the order of the document.
     pub fn operations(&self) -> impl Iterator<Item = &Operation> {
         self.0.offered.iter().map(|offered| &offered.operation)
     }
 
-    /// The document.
+    /// Returns the document.
     pub fn document(&self) -> &Document {
         &self.0.document
     }
 
-    /// In which form operations are served.
+    /// Returns the form in which operations are served.
     pub fn form(&self) -> ToolForm {
         self.0.form
     }
 
-    /// How many bytes `tools/list` has.
+    /// Returns the size of `tools/list` in bytes.
     pub fn list_bytes(&self) -> usize {
         self.0.list_bytes
     }
 
-    /// How many tools there are.
+    /// Returns the number of tools.
     pub fn tool_count(&self) -> usize {
         self.0.tools.len()
     }
 
-    /// What is wrong and can be lived with: the document's own warnings first.
+    /// Returns the warnings, those of the document first.
     pub fn warnings(&self) -> &[String] {
         &self.0.warnings
     }
@@ -169,19 +170,19 @@ impl Bridge {
 }
 
 impl BridgeState {
-    /// The operation of that id, or of that tool.
+    /// Returns the operation with this id or tool name.
     pub(crate) fn find(&self, name: &str) -> Option<&OfferedOperation> {
         self.offered.get(*self.places.get(name)?)
     }
 
-    /// Hides in an answer what the operator wants hidden.
+    /// Removes from a response what the operator configured as hidden.
     pub(crate) fn conceal(&self, offered: &OfferedOperation, answer: &mut Value) {
         if let Some(conceal) = self.conceals {
             conceal(&offered.operation, answer);
         }
     }
 
-    /// Leaves out members that nobody should see, at the top and of the items of lists there.
+    /// Removes hidden members from the top level and from the items of lists there.
     pub(crate) fn hide(&self, answer: &mut Value) {
         if self.hidden.is_empty() {
             return;
@@ -202,29 +203,29 @@ impl BridgeState {
         }
     }
 
-    /// What to say of an operation that is not there. One that is denied is as unknown as any other.
+    /// Returns the error for an unknown operation. A denied operation is reported as unknown too.
     pub(crate) fn unknown_operation(&self, name: &str) -> ToolError {
         if self.changing.contains(name) {
             let name = text::visible_text(name);
-            return ToolError::new(format!("{name} changes the service, and this server only reads"));
+            return ToolError::new(format!("{name} changes data, and this server is read-only"));
         }
         let known: Vec<&str> = self.offered.iter().map(OfferedOperation::display_id).collect();
         let name: String = name.chars().take(100).collect();
         let name = name.as_str();
         ToolError::new(match nearest(name, &known) {
-            Some(meant) => format!("there is no operation {name:?}; did you mean {meant:?}?"),
-            None => format!("there is no operation {name:?}; findOperations finds those that are there"),
+            Some(meant) => format!("unknown operation {name:?}; did you mean {meant:?}?"),
+            None => format!("unknown operation {name:?}; use findOperations to find operations"),
         })
     }
 
-    /// The names of definitions that selected operations use; nobody reads those of others.
+    /// Returns the names of the definitions that selected operations use. Other definitions are not served.
     pub(crate) fn definitions(&self) -> &BTreeSet<String> {
         self.definitions.get_or_init(|| {
             let schemas: Vec<Value> =
                 self.offered.iter().flat_map(OfferedOperation::schemas).cloned().collect();
             let all = json!({"anyOf": schemas});
             let mut names = BTreeSet::new();
-            // Subtypes of discriminators are known to the document only.
+            // Only the document has the subtypes of discriminators.
             for purpose in [SchemaPurpose::Input, SchemaPurpose::Output] {
                 let whole = self.document.whole_schema(&all, purpose);
                 let defined = whole.get("$defs").and_then(Value::as_object);
@@ -244,7 +245,7 @@ impl BridgeState {
         })
     }
 
-    /// One definition, whole, if a selected operation uses it.
+    /// Returns the whole schema of one definition, if a selected operation uses it.
     pub(crate) fn definition(&self, name: &str) -> Option<Value> {
         if !self.definitions().contains(name) {
             return None;
@@ -255,7 +256,7 @@ impl BridgeState {
     }
 }
 
-/// The short form of a schema: the one place that knows how the document makes it.
+/// Returns the short form of a schema.
 pub(crate) fn short_schema(
     document: &Document,
     schema: &Value,
@@ -267,7 +268,7 @@ pub(crate) fn short_schema(
     short
 }
 
-/// The definitions that a schema names, itself and below.
+/// Collects the definitions that a schema references, at any depth.
 fn collect_references(schema: &Value, found: &mut Vec<String>) {
     match schema {
         Value::Object(members) => {

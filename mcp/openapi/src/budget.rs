@@ -1,12 +1,13 @@
-//! How much of an answer fits: whole items, never half of one.
+//! Cuts lists to a byte budget, by whole items.
 
 use serde_json::Value;
 
-/// How many of the items, from the first on, fit into so many bytes of JSON; one at least, if there is any.
+/// Returns how many items, from the first on, fit into this many bytes of JSON. Returns at least one,
+/// unless the list is empty.
 pub fn count_fitting(items: &[Value], bytes: usize) -> usize {
     let mut left = bytes;
     let fit = items.iter().take_while(|item| {
-        // One more for the comma.
+        // The extra byte is for the comma.
         let size = item.to_string().len() + 1;
         let fits = size <= left;
         left = left.saturating_sub(size);

@@ -1,4 +1,4 @@
-//! Cursors that clients hand back: what comes next, signed, so that nobody makes one up.
+//! Signed cursors. Clients return them to continue a list and cannot forge them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,10 +7,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::Sha256;
 
-/// As long as a cursor may be, in characters.
+/// The maximum length of a cursor, in characters.
 const LONGEST: usize = 16 * 1024;
 
-/// Makes cursors and reads them again. They belong to a place (a tool, an operation) and to a caller.
+/// Signs and verifies cursors. A cursor is bound to a place (a tool or an operation) and to a caller.
 #[derive(Clone)]
 pub struct CursorSigner {
     key: [u8; 32],
@@ -22,22 +22,23 @@ impl std::fmt::Debug for CursorSigner {
     }
 }
 
-/// A cursor that is not one of ours, or belongs elsewhere.
+/// The error for a cursor that is invalid or belongs to another place or caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`cursor` is not one that this tool gave to this caller since the server started; leave it out to begin again"
+    "`cursor` is invalid: this tool did not return it to this caller since the server started; omit it to start again"
 )]
 pub struct CursorError;
 
 impl CursorSigner {
-    /// Cursors that are good until the program ends.
+    /// Creates a signer with a random key. Its cursors are valid until the program ends.
     pub fn new() -> Result<CursorSigner, getrandom::Error> {
         let mut key = [0; 32];
         getrandom::fill(&mut key)?;
         Ok(CursorSigner { key })
     }
 
-    /// A cursor that carries `next`. What it carries can be read by whoever has it: put no secret in it.
+    /// Returns a cursor that carries `next`. The content is readable by its holder, so it must not
+    /// contain secrets.
     pub fn sign(&self, place: &str, caller: Option<&str>, next: &impl Serialize) -> Option<String> {
         let next = serde_json::to_vec(next).ok()?;
         let mut sealed = self.signature(place, caller, &next)?.finalize().into_bytes().to_vec();
@@ -45,7 +46,7 @@ impl CursorSigner {
         Some(URL_SAFE_NO_PAD.encode(sealed)).filter(|cursor| cursor.len() <= LONGEST)
     }
 
-    /// What a cursor carries.
+    /// Verifies a cursor and returns its content.
     pub fn verify<T: DeserializeOwned>(
         &self,
         place: &str,
@@ -62,7 +63,7 @@ impl CursorSigner {
 
     fn signature(&self, place: &str, caller: Option<&str>, next: &[u8]) -> Option<Hmac<Sha256>> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).ok()?;
-        // Lengths first: no place and caller can be read as another pair.
+        // Lengths come first, so that no other place and caller have the same encoding.
         for part in [place, caller.unwrap_or_default()] {
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part.as_bytes());

@@ -1,4 +1,4 @@
-//! A document as read: its operations and its definitions.
+//! A parsed document: its operations and its definitions.
 
 mod content;
 mod files;
@@ -16,10 +16,10 @@ use serde_json::Value;
 use crate::operation::Operation;
 use sources::SourceSet;
 
-/// What one or several OpenAPI or Swagger files say, in one shape.
+/// The content of one or several OpenAPI or Swagger files, in a common form for all versions.
 ///
 /// ```
-/// use bindpost_mcp_openapi::{Document, Purpose};
+/// use bindpost_mcp_openapi::{Document, SchemaPurpose};
 ///
 /// let document = Document::parse(
 ///     "
@@ -40,38 +40,39 @@ use sources::SourceSet;
 /// let operation = document.operation("getBook").expect("the document has it");
 /// assert!(operation.hints.read_only);
 /// let answer = operation.success().and_then(|response| response.schema.as_ref()).expect("a schema");
-/// let whole = document.whole(answer, Purpose::Output);
+/// let whole = document.whole_schema(answer, SchemaPurpose::Output);
 /// assert_eq!(whole["properties"]["title"]["type"][0], "string");
 /// # Ok::<(), bindpost_mcp_openapi::DocumentError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Document {
-    /// The service's name.
+    /// The name of the service.
     pub title: String,
     /// The version of its interface.
     pub version: String,
-    /// What it is.
+    /// The description of the service.
     pub description: Option<String>,
-    /// Where it is, if the document says so: absolute addresses first.
+    /// The addresses of the service, if the document has any. Absolute addresses come first.
     pub servers: Vec<String>,
-    /// Its operations, in the order of the document.
+    /// The operations, in the order of the document.
     pub operations: Vec<Operation>,
-    /// Its named schemas. They refer to each other by `#/$defs/NAME`.
+    /// The named schemas. They reference each other with `#/$defs/NAME`.
     ///
-    /// One that stands for its subtypes has them in `oneOf`, beside `discriminator`; see [`Document::subtypes`].
+    /// A definition with subtypes lists them in `oneOf`, next
+    /// to `discriminator`. See [`Document::subtypes`].
     pub definitions: BTreeMap<String, Value>,
-    /// What was passed over, and why: a reference that leads nowhere, a pattern that no engine takes.
+    /// Problems that were ignored, such as unresolved references and unsupported patterns.
     pub warnings: Vec<String>,
 }
 
-/// What a document may reach and how much of it is read.
+/// Limits on the files that a document may reference.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// Folders that references may lead to, besides the folders of the given files.
+    /// Folders that may contain referenced files, besides the folders of the given files.
     pub roots: Vec<PathBuf>,
-    /// The largest file that is read, in bytes.
+    /// The maximum size of a file, in bytes.
     pub max_file_bytes: u64,
-    /// The most files that are read, given and referenced.
+    /// The maximum number of files, given and referenced together.
     pub max_files: usize,
 }
 
@@ -82,10 +83,11 @@ impl Default for LoadOptions {
 }
 
 impl Document {
-    /// Reads files, or every document of a folder, as one document.
+    /// Loads files, or every document in a folder, as one document.
     ///
-    /// Relative references lead to other files only below the folders of what was given and [`LoadOptions::roots`];
-    /// nothing is ever fetched from a network. What cannot be resolved is left open and becomes a warning.
+    /// Relative references may lead to other files only below the folders of the given files and
+    /// [`LoadOptions::roots`]. Nothing is fetched from a network. A reference that cannot be resolved
+    /// accepts any value and adds a warning.
     pub fn load(paths: &[PathBuf], options: &LoadOptions) -> Result<Document, DocumentError> {
         let mut sources = SourceSet::new(options.clone());
         for path in paths {
@@ -95,30 +97,31 @@ impl Document {
             let place = paths.first().map_or_else(|| "no file".to_owned(), |path| path.display().to_string());
             return Err(DocumentError::invalid(
                 place,
-                "there is no OpenAPI or Swagger document",
+                "no OpenAPI or Swagger document was found",
                 "give a JSON or YAML file that has `openapi` or `swagger`, or a folder with one",
             ));
         }
         read::document(sources)
     }
 
-    /// Reads one text, JSON or YAML. Its references cannot leave it; `name` is what messages call it.
+    /// Parses one text, JSON or YAML. Its references cannot lead to other files. `name` identifies the
+    /// text in messages.
     pub fn parse(text: &str, name: &str) -> Result<Document, DocumentError> {
         let mut sources = SourceSet::new(LoadOptions::default());
         sources.add_text(text, name)?;
         read::document(sources)
     }
 
-    /// The operation of that id.
+    /// Returns the operation with this id.
     pub fn operation(&self, id: &str) -> Option<&Operation> {
         self.operations.iter().find(|operation| operation.id == id)
     }
 }
 
-/// Why a document cannot be used.
+/// The reason why a document cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
-    /// What is wrong, where, and how to fix it.
+    /// The location of the problem, the problem and its fix.
     #[error("{place}: {problem}\n  fix: {fix}")]
     #[allow(missing_docs, reason = "the message says it")]
     Invalid { place: String, problem: String, fix: String },

@@ -1,4 +1,4 @@
-//! Operations as tools, in the form that fits the budget of `tools/list`.
+//! Operations as tools, in a form that fits the budget of `tools/list`.
 
 use bindpost_mcp_protocol::{Tool, ToolAnnotations};
 use bindpost_mcp_server::{CallParts, Entry, Signature, ToolEntry, ToolError, ToolHints};
@@ -11,7 +11,7 @@ use crate::document::Document;
 use crate::schema::SchemaPurpose;
 use crate::three_tools;
 
-/// The definitions of tools, and how they came out.
+/// The definitions of the tools and their form.
 #[derive(Debug)]
 pub(crate) struct ToolList {
     pub(crate) form: ToolForm,
@@ -19,7 +19,7 @@ pub(crate) struct ToolList {
     pub(crate) tools: Vec<Tool>,
 }
 
-/// What a tool shows of its operation's schemas, from the most to the least.
+/// How much of an operation's schemas a tool shows, from the most to the least.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SchemaDetail {
     Whole,
@@ -27,7 +27,7 @@ enum SchemaDetail {
     ShortInputs,
 }
 
-/// The first form that fits the budget, whatever else has to go.
+/// Returns the tools in the most detailed form that fits the budget.
 pub(crate) fn build_tool_list(
     document: &Document,
     offered: &[OfferedOperation],
@@ -45,7 +45,7 @@ pub(crate) fn build_tool_list(
             let tool = define_tool(document, one, scheme, rung);
             bytes += size(&tool) + usize::from(!tools.is_empty());
             tools.push(tool);
-            // A document may have a thousand operations: the rest need not be written.
+            // A document may have a thousand operations. Stop as soon as the budget is exceeded.
             if bytes > budget {
                 break;
             }
@@ -111,7 +111,7 @@ pub(crate) fn annotations(hints: ToolHints) -> ToolAnnotations {
     }
 }
 
-/// A tool for each operation.
+/// Returns one tool per operation.
 pub(crate) fn tools(bridge: &Bridge, definitions: &[Tool]) -> Vec<Entry> {
     let shared = bridge.state();
     let entry = |(at, definition): (usize, &Tool)| {
@@ -120,12 +120,14 @@ pub(crate) fn tools(bridge: &Bridge, definitions: &[Tool]) -> Vec<Entry> {
             let bridge = bridge.clone();
             async move {
                 let shared = bridge.state();
-                let offered = shared.offered.get(at).ok_or_else(|| ToolError::new("this tool is gone"))?;
+                let offered =
+                    shared.offered.get(at).ok_or_else(|| ToolError::new("this tool no longer exists"))?;
                 let arguments = arguments(&parts)?;
                 shared.call(offered, arguments, &parts.context).await
             }
         };
-        // The bridge checks arguments by itself, against the whole schema; answers are the service's, not ours.
+        // The bridge checks the arguments itself, against the whole schema. Responses of the service are
+        // not checked.
         let entry = ToolEntry::with_signature(definition.name.clone(), Signature::new(), run)
             .definition(definition.clone())
             .without_validation()
@@ -138,7 +140,7 @@ pub(crate) fn tools(bridge: &Bridge, definitions: &[Tool]) -> Vec<Entry> {
     definitions.iter().enumerate().map(entry).collect()
 }
 
-/// The arguments of a call, as an object.
+/// Returns the arguments of a call as an object.
 pub(crate) fn arguments(parts: &CallParts) -> Result<Map<String, Value>, ToolError> {
     serde_json::from_str(parts.context.arguments_json())
         .map_err(|error| ToolError::new(format!("invalid arguments: {error}")))

@@ -1,8 +1,9 @@
-//! Any OpenAPI or Swagger document as MCP tools and resources.
+//! Serves the operations of an OpenAPI or Swagger document as MCP tools and resources.
 //!
-//! A [`Document`] is what was read: Swagger 2.0, OpenAPI 3.0 or 3.1, with references resolved and schemas turned into
-//! JSON Schema 2020-12. An [`Upstream`] is the service it describes: where it is, who we are there, how long we wait.
-//! A [`Bridge`] puts the two together: the operations that a [`OperationSelection`] takes become entries of an MCP server.
+//! A [`Document`] holds the parsed Swagger 2.0, OpenAPI 3.0 or 3.1 files, with references resolved and
+//! schemas converted to JSON Schema 2020-12. An [`Upstream`] is the service that the document describes:
+//! its address, its credential and its limits. A [`Bridge`] combines the two: the operations that an
+//! [`OperationSelection`] selects become entries of an MCP server.
 
 mod bridge;
 mod budget;
@@ -38,7 +39,7 @@ pub use upstream::{
     UpstreamLimits, UpstreamRequest, UpstreamResponse,
 };
 
-/// The code in `docs/openapi.md` is compiled with the examples.
+/// Compiles the examples in `docs/openapi.md`.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/openapi.md")]
 mod guide {}

@@ -1,4 +1,4 @@
-//! One path and verb of a document, in the same words whatever the document's version.
+//! Operations of a document, in a form that is the same for all document versions.
 
 use http::Method;
 use serde_json::Value;
@@ -8,73 +8,74 @@ use bindpost_mcp_server::ToolHints;
 /// One path and verb of a document.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// Its `operationId`, or one made of verb and path. Unique within the document.
+    /// The `operationId`, or an id generated from verb and path. It is unique within the document.
     pub id: String,
-    /// The verb.
+    /// The HTTP method.
     pub method: Method,
-    /// The path as the document writes it, with `{variables}`, below the base address.
+    /// The path as written in the document, with `{variables}`, below the base address.
     pub path: String,
-    /// The groups it belongs to.
+    /// The tags of the operation.
     pub tags: Vec<String>,
-    /// What it does, in a line.
+    /// A one-line summary.
     pub summary: Option<String>,
-    /// What it does, at length.
+    /// A detailed description.
     pub description: Option<String>,
-    /// Whether it is on its way out.
+    /// Whether the operation is deprecated.
     pub deprecated: bool,
-    /// Everything it takes but the body.
+    /// All parameters except the body.
     pub parameters: Vec<Parameter>,
-    /// The body it takes.
+    /// The request body.
     pub body: Option<RequestBody>,
-    /// What it answers.
+    /// The documented responses.
     pub responses: Vec<OperationResponse>,
-    /// The scopes its security requirements name: all of them, whatever the scheme.
+    /// All scopes in its security requirements, of any scheme.
     pub scopes: Vec<String>,
-    /// What a call may do, by its verb; see [`Hints`].
+    /// What a call may do, derived from the verb. See [`ToolHints`].
     pub hints: ToolHints,
-    /// The member of the answer that holds its items, if the document says so (`x-ms-pageable`).
+    /// The member of the response that holds the items, if the document names it (`x-ms-pageable`).
     pub items: Option<String>,
-    /// The member of the answer that leads to the next page, if the document names one.
+    /// The member of the response that links to the next page, if the document names it.
     pub next_link: Option<String>,
 }
 
-/// Something an operation takes, outside its body.
+/// A parameter of an operation, outside its body.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// Its name on the wire.
+    /// The name on the wire.
     pub name: String,
-    /// The name of the argument that fills it: the wire's, made fit for JSON, and unique within the operation.
+    /// The name of the argument for this parameter: the wire name, made valid for JSON and unique within
+    /// the operation.
     pub argument: String,
-    /// Where it goes.
+    /// The location of the parameter.
     pub place: ParameterLocation,
-    /// Whether a call needs it.
+    /// Whether a call requires the parameter.
     pub required: bool,
-    /// What it means.
+    /// The description of the parameter.
     pub description: Option<String>,
-    /// Its schema, with references to the document's definitions.
+    /// The schema, with references to the document's definitions.
     pub schema: Value,
-    /// How lists and objects are written.
+    /// How lists and objects are serialised.
     pub style: ParameterStyle,
-    /// Whether each item of a list, each member of an object, is written by itself.
+    /// Whether each item of a list and each member of an object is serialised separately.
     pub explode: bool,
-    /// Whether reserved characters stay as they are (`allowReserved`); never in a path.
+    /// Whether reserved characters are not encoded (`allowReserved`). Never applies in a path.
     pub allow_reserved: bool,
 }
 
-/// Where a parameter goes.
+/// The location of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParameterLocation {
     /// A variable of the path.
     Path,
-    /// The query.
+    /// The query string.
     Query,
-    /// A header.
+    /// A request header.
     Header,
-    /// A cookie.
+    /// The `Cookie` header.
     Cookie,
 }
 
-/// How a parameter's value is written.
+/// How the value of a parameter is serialised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParameterStyle {
     /// `a,b` (paths, headers).
@@ -100,47 +101,47 @@ pub enum ParameterStyle {
 /// The body of a request.
 #[derive(Clone, Debug)]
 pub struct RequestBody {
-    /// Whether a call needs it.
+    /// Whether a call requires the body.
     pub required: bool,
-    /// What it means.
+    /// The description of the body.
     pub description: Option<String>,
-    /// How it is written.
+    /// How the body is serialised.
     pub media: BodyFormat,
-    /// The media type, as sent.
+    /// The media type that is sent.
     pub content_type: String,
-    /// Its schema, with references to the document's definitions.
+    /// The schema, with references to the document's definitions.
     pub schema: Value,
 }
 
-/// How a body is written.
+/// How a body is serialised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFormat {
-    /// JSON, whatever the subtype.
+    /// JSON of any subtype.
     Json,
     /// `application/x-www-form-urlencoded`
     Form,
     /// `multipart/form-data`
     Multipart,
-    /// Text of any kind.
+    /// Text of any subtype.
     Text,
-    /// Bytes; arguments give them in base64.
+    /// Bytes. Arguments contain them as base64.
     Binary,
 }
 
-/// One answer of an operation.
+/// A documented response of an operation.
 #[derive(Clone, Debug)]
 pub struct OperationResponse {
-    /// Which answer this is.
+    /// The status or statuses of the response.
     pub status: ResponseStatus,
-    /// What it means.
+    /// The description of the response.
     pub description: Option<String>,
-    /// Its media type, if it has a body.
+    /// The media type of the body, if it has one.
     pub content_type: Option<String>,
-    /// The schema of its body, with references to the document's definitions.
+    /// The schema of the body, with references to the document's definitions.
     pub schema: Option<Value>,
 }
 
-/// The status of an answer, as documents name it.
+/// The status of a response, as written in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseStatus {
     /// `200`
@@ -152,7 +153,7 @@ pub enum ResponseStatus {
 }
 
 impl OperationResponse {
-    /// Whether its body is JSON. A number or a truth value is, in plain text too.
+    /// Returns whether the body is JSON. A number or a boolean in plain text is JSON too.
     pub(crate) fn is_json(&self) -> bool {
         let kind = self.schema.as_ref().and_then(|schema| schema.get("type")?.as_str());
         match self.content_type.as_deref() {
@@ -166,7 +167,7 @@ impl OperationResponse {
 }
 
 impl Operation {
-    /// The answer that says it went well: the first with a schema, or the first.
+    /// Returns the success response: the first one with a schema, or else the first one.
     pub fn success(&self) -> Option<&OperationResponse> {
         let good = |response: &&OperationResponse| match response.status {
             ResponseStatus::Exactly(status) => (200..300).contains(&status),

@@ -1,4 +1,4 @@
-//! Answers that are longer than one page: where the items are, how many fit, and what comes next.
+//! Responses that are longer than one page: locates the items, cuts them to the budget and creates cursors.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -7,27 +7,27 @@ use crate::budget::count_fitting;
 use crate::document::Document;
 use crate::operation::{Operation, Parameter};
 
-/// What a cursor carries: the same operation once more, or its next page, from some item on.
+/// The content of a cursor: the same operation again or its next page, from an item on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PageCursor {
-    /// The caller's arguments; never those that the operator gives.
+    /// The caller's arguments, without those that the operator fixed.
     #[serde(rename = "a", default)]
     pub(crate) arguments: Map<String, Value>,
-    /// Path and query below the base address, if a page after the first one is meant.
+    /// Path and query of a later page, below the base address.
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
     pub(crate) link: Option<String>,
-    /// How many items of the page are known already.
+    /// The number of items of the page that were already returned.
     #[serde(rename = "o", default)]
     pub(crate) offset: usize,
-    /// Where the items are, if they were cut.
+    /// The location of the items, if they were cut.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub(crate) place: Option<Vec<String>>,
 }
 
-/// Members that hold the items of a list, if several could.
+/// Members that usually hold the items of a list.
 const USUAL: [&str; 9] =
     ["items", "value", "data", "results", "entries", "records", "values", "elements", "content"];
-/// Parameters by which services are asked for other pages, in small letters and nothing else.
+/// Parameters that usually select a page, in lower case without separators.
 const PLACES: [&str; 14] = [
     "after",
     "continuationtoken",
@@ -44,7 +44,7 @@ const PLACES: [&str; 14] = [
     "startat",
     "startingafter",
 ];
-/// Where lists say by themselves where they go on.
+/// Members that usually link to the next page.
 const LINKS: [&[&str]; 6] = [
     &["@odata.nextLink"],
     &["nextLink"],
@@ -54,7 +54,7 @@ const LINKS: [&[&str]; 6] = [
     &["paging", "next"],
 ];
 
-/// Whether the success of an operation is a list.
+/// Returns whether the success response of an operation is a list.
 pub(crate) fn is_list(document: &Document, operation: &Operation) -> bool {
     if operation.items.is_some() || operation.next_link.is_some() {
         return true;
@@ -68,33 +68,33 @@ pub(crate) fn is_list(document: &Document, operation: &Operation) -> bool {
     };
     let mut arrays = properties.iter().filter(|(_, schema)| is_of_type(document, schema, "array"));
     match (arrays.next(), arrays.next()) {
-        // One thing that is named by its path may have a list of something, and is none.
+        // A single object that is identified by its path may contain a list without being one.
         (Some((name, _)), None) => USUAL.contains(&name.as_str()) || !ends_with_variable(&operation.path),
         (Some(_), Some(_)) => USUAL.iter().any(|name| properties.contains_key(*name)),
         (None, _) => false,
     }
 }
 
-/// Whether a path ends with the name of something.
+/// Returns whether a path ends with a variable.
 fn ends_with_variable(path: &str) -> bool {
     path.trim_end_matches('/').rsplit('/').next().is_some_and(|last| last.contains('{'))
 }
 
-/// Whether the success of an operation is JSON that may have a list somewhere.
+/// Returns whether the success response of an operation is JSON that may contain a list.
 pub(crate) fn may_be_cut(document: &Document, operation: &Operation) -> bool {
     let Some(success) = operation.success().filter(|success| success.is_json()) else { return false };
     let is = |kind: &str| success.schema.as_ref().is_some_and(|schema| is_of_type(document, schema, kind));
     !["string", "number", "integer", "boolean"].into_iter().any(is)
 }
 
-/// Whether a parameter says where in a list an answer begins.
+/// Returns whether a parameter selects the position in a list.
 pub(crate) fn is_page_parameter(parameter: &Parameter) -> bool {
     let letters = parameter.name.chars().filter(char::is_ascii_alphanumeric);
     let name: String = letters.map(|letter| letter.to_ascii_lowercase()).collect();
     PLACES.contains(&name.as_str())
 }
 
-/// Whether a schema describes values of this type, by itself or by what it refers to.
+/// Returns whether a schema describes values of this type, directly or through references.
 pub(crate) fn is_of_type(document: &Document, schema: &Value, wanted: &str) -> bool {
     match resolve(document, schema).get("type") {
         Some(Value::String(kind)) => kind == wanted,
@@ -108,7 +108,7 @@ pub(crate) fn is_of_type(document: &Document, schema: &Value, wanted: &str) -> b
 
 fn resolve<'a>(document: &'a Document, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
-    // References may lead round in a circle.
+    // References may be circular.
     for _ in 0..16 {
         let name = schema.get("$ref").and_then(Value::as_str).and_then(|name| name.strip_prefix("#/$defs/"));
         match name.and_then(|name| document.definitions.get(name)) {
@@ -119,7 +119,7 @@ fn resolve<'a>(document: &'a Document, schema: &'a Value) -> &'a Value {
     schema
 }
 
-/// Where the items of an answer are: where the document says, at the top, or in the largest list below.
+/// Returns the location of the items: the one in the document, the top level, or the largest list below.
 fn items_of(value: &Value, named: Option<&str>) -> Option<Vec<String>> {
     let top = value.as_object()?;
     let is_array = |name: &str| top.get(name).is_some_and(Value::is_array);
@@ -169,36 +169,36 @@ fn list_at<'a>(value: &'a mut Value, place: &[String]) -> Option<&'a mut Vec<Val
     value.as_array_mut()
 }
 
-/// What a page is cut by.
+/// The parameters for cutting a page.
 pub(crate) struct PageOptions<'a> {
-    /// How many bytes the answer may have.
+    /// The maximum size of the response in bytes.
     pub(crate) budget: usize,
-    /// The member that holds the items, if the document says so.
+    /// The member that holds the items, if the document names it.
     pub(crate) items: Option<&'a str>,
-    /// What this page was asked for.
+    /// The cursor of this page.
     pub(crate) next: &'a PageCursor,
-    /// Where the service says that the list goes on.
+    /// The link to the next page from the response.
     pub(crate) link: Option<String>,
-    /// Whether asking again does nothing but answer again.
+    /// Whether the operation can be called again without side effects.
     pub(crate) repeatable: bool,
-    /// Whether the answer says that there is no more.
+    /// Whether the response has `hasMore`.
     pub(crate) is_list: bool,
-    /// The member of the answer that gives the next cursor.
+    /// The member of the response for the next cursor.
     pub(crate) next_cursor: &'a str,
-    /// Makes cursors; `None` for what does not fit into one.
+    /// Signs a cursor. Returns `None` if the content is too large.
     pub(crate) seal: &'a dyn Fn(&PageCursor) -> Option<String>,
 }
 
-/// An answer that cannot be cut.
+/// A response that cannot be cut.
 #[derive(Debug, PartialEq)]
 pub(crate) struct OversizedPage {
-    /// How large it is.
+    /// The size of the response.
     pub(crate) bytes: usize,
-    /// What goes on behind the item that is too large.
+    /// The cursor after the item that is too large.
     pub(crate) beyond: Option<String>,
 }
 
-/// The part of an answer, an object, that fits; with a cursor and `hasMore` where there is more.
+/// Returns the part of a response object that fits, with a cursor and `hasMore` if more items exist.
 pub(crate) fn cut_page(mut value: Value, by: &PageOptions<'_>) -> Result<Value, OversizedPage> {
     let next = by.next;
     let place = next.place.clone().or_else(|| items_of(&value, by.items));
@@ -247,11 +247,11 @@ pub(crate) fn cut_page(mut value: Value, by: &PageOptions<'_>) -> Result<Value, 
             match cursor {
                 Some(cursor) => top.insert(by.next_cursor.to_owned(), cursor.into()),
                 None => {
-                    let note = "the rest cannot be asked for by a cursor; ask for less";
+                    let note = "the rest cannot be requested with a cursor; request less";
                     top.insert("note".to_owned(), note.into())
                 }
             };
-            // Which list was cut is clear unless it is deep inside.
+            // The location is obvious unless the list is deeply nested.
             if let Some(place) = cut_at.filter(|place| place.len() > 1) {
                 top.insert("cutAt".to_owned(), format!("/{}", place.join("/")).into());
             }
@@ -264,12 +264,12 @@ pub(crate) fn cut_page(mut value: Value, by: &PageOptions<'_>) -> Result<Value, 
     Ok(value)
 }
 
-/// Where a list says by itself that it goes on: by a member of the answer, or by a `Link` header.
+/// Returns the link to the next page, from a member of the response or from a `Link` header.
 pub(crate) fn next_link(value: &Value, named: Option<&str>, headers: &http::HeaderMap) -> Option<String> {
     let text = |value: &Value| value.as_str().filter(|link| !link.is_empty()).map(str::to_owned);
     let by_path = |path: &[&str]| path.iter().try_fold(value, |value, name| value.get(*name)).and_then(text);
     if let Some(named) = named {
-        // A name may have dots in it; it may also be a path.
+        // A name may contain dots, or it may be a path.
         let parts: Vec<&str> = named.split('.').collect();
         if let Some(link) = by_path(&[named]).or_else(|| by_path(&parts)) {
             return Some(link);
@@ -280,7 +280,7 @@ pub(crate) fn next_link(value: &Value, named: Option<&str>, headers: &http::Head
     by_link_header(headers).or_else(usual)
 }
 
-/// `Link: <https://…>; rel="next"`
+/// Parses `Link: <https://…>; rel="next"`.
 fn by_link_header(headers: &http::HeaderMap) -> Option<String> {
     let values = headers.get_all(http::header::LINK).iter().filter_map(|value| value.to_str().ok());
     for value in values {
@@ -305,22 +305,22 @@ fn by_link_header(headers: &http::HeaderMap) -> Option<String> {
     None
 }
 
-/// A link without what the operator gives: that is not for the caller's eyes, and is given again when the link is
-/// followed.
+/// Removes the parameters that the operator fixed from a link. Callers must not see them. They are added
+/// again when the link is followed.
 pub(crate) fn without_fixed(link: &str, fixed: &[String]) -> String {
     let Some((path, query)) = link.split_once('?') else { return link.to_owned() };
     let kept: Vec<&str> = query.split('&').filter(|pair| !is_fixed(pair, fixed)).collect();
     if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
 }
 
-/// Whether a pair of a query is one that the operator gives.
+/// Returns whether a query pair is fixed by the operator.
 fn is_fixed(pair: &str, fixed: &[String]) -> bool {
     let name = pair.split('=').next().unwrap_or_default();
     let name = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
     !name.is_empty() && fixed.iter().any(|fixed| fixed.eq_ignore_ascii_case(&name))
 }
 
-/// A link with the parameters that the operator gives, as the first request had them.
+/// Adds the parameters that the operator fixed to a link, as in the first request.
 pub(crate) fn with_fixed(link: &str, sent: &str, fixed: &[String]) -> String {
     let query = sent.split_once('?').map(|(_, query)| query).unwrap_or_default();
     let mut link = link.to_owned();
@@ -331,7 +331,7 @@ pub(crate) fn with_fixed(link: &str, sent: &str, fixed: &[String]) -> String {
     link
 }
 
-/// Takes a link out of an answer: a cursor stands for it now, and nobody reads what it carries.
+/// Removes a link from a response, because a cursor replaces it.
 pub(crate) fn remove_link(value: &mut Value, link: &str) {
     if let Some(members) = value.as_object_mut() {
         members.retain(|_, member| member.as_str() != Some(link));

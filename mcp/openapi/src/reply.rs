@@ -1,4 +1,4 @@
-//! HTTP response → tool result: content, or a failure the model can act on.
+//! Converts an HTTP response to a tool result: content, or a failure that the model can act on.
 
 mod body;
 mod failure;
@@ -17,10 +17,11 @@ pub(crate) use body::{DecodedBody, ExpectedBody, media_type};
 pub(crate) use failure::CallFailure;
 pub use failure::FailureKind;
 
-/// The largest thing that is no text: pictures are not read like text, but somebody has to carry them.
+/// The maximum size of binary content. The budget for text does not apply to images, but they still have
+/// to be transferred.
 const LARGEST_BINARY: usize = 4 << 20;
 
-/// What a call gives, given what the service answered.
+/// Returns the result of a call for a response of the service.
 pub(crate) fn call_result(
     shared: &BridgeState,
     offered: &OfferedOperation,
@@ -42,7 +43,7 @@ pub(crate) fn call_result(
     };
     let too_large = |bytes: usize, beyond: Option<String>| {
         let message = format!(
-            "The answer has {bytes} bytes, more than the {} that are passed on, and cannot be cut.{}",
+            "The response has {bytes} bytes, more than the limit of {}, and cannot be cut.{}",
             shared.answer_budget,
             narrowing_advice(offered)
         );
@@ -80,7 +81,7 @@ pub(crate) fn call_result(
         }
         DecodedBody::Text { text, .. } if text.len() > shared.answer_budget => too_large(text.len(), None),
         DecodedBody::Text { text, media } => {
-            // Whoever was promised structure gets some.
+            // An operation with an output schema must return structured content.
             let structured = offered.output(&shared.document).map(|_| described(&media, text.len()));
             CallToolResult { structured_content: structured, ..CallToolResult::text(text) }
         }
@@ -105,7 +106,7 @@ pub(crate) fn call_result(
     }
 }
 
-/// What the document says of the answer with this status.
+/// Returns the documented body format for this status.
 pub(crate) fn expected(offered: &OfferedOperation, status: StatusCode) -> ExpectedBody {
     let mut responses = offered.operation.responses.iter();
     let exact = responses.find(|response| response.status == ResponseStatus::Exactly(status.as_u16()));
@@ -118,7 +119,7 @@ pub(crate) fn expected(offered: &OfferedOperation, status: StatusCode) -> Expect
     }
 }
 
-/// The next page as the service names it, if it is an operation that is served, at the same place.
+/// Returns the link to the next page, if it leads to a served operation at the same service.
 fn next_page(
     shared: &BridgeState,
     offered: &OfferedOperation,
@@ -131,7 +132,7 @@ fn next_page(
     }
     let written = paging::next_link(value, offered.operation.next_link.as_deref(), &incoming.headers)?;
     let link = shared.upstream.link_path(sent, &written).ok()?;
-    // A link is data of the service: it leads on, to operations that are served, and never to one that was left out.
+    // Links come from the service. They may lead only to served operations.
     if sent == link || !shared.is_served_path(offered, &link) {
         return None;
     }
@@ -139,17 +140,17 @@ fn next_page(
     Some(paging::without_fixed(&link, &offered.fixed_names))
 }
 
-/// What might make an answer smaller.
+/// Returns advice on how to get a smaller response.
 pub(crate) fn narrowing_advice(offered: &OfferedOperation) -> String {
     let query = offered.parameters().filter(|parameter| parameter.place == ParameterLocation::Query);
     let names: Vec<String> = query.take(12).map(|parameter| format!("`{}`", parameter.argument)).collect();
     match names.as_slice() {
-        [] => " The operation has no parameters that would narrow it.".to_owned(),
-        names => format!(" Narrow it by one of its parameters: {}.", names.join(", ")),
+        [] => " The operation has no parameters to narrow it.".to_owned(),
+        names => format!(" Narrow it with one of its parameters: {}.", names.join(", ")),
     }
 }
 
-/// Members of a JSON object, in the order given, without those that are null.
+/// Returns the members of a JSON object in this order, without those that are null.
 pub(crate) fn without_nulls<const N: usize>(members: [(&str, Value); N]) -> Value {
     let members = members.into_iter().filter(|(_, value)| !value.is_null());
     Value::Object(members.map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>())

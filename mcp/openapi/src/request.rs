@@ -1,7 +1,7 @@
-//! Arguments of a call → the request to the service.
+//! Converts the arguments of a call to a request to the service.
 //!
-//! Whatever the arguments are, they stay where the operation has a place for them: a value cannot leave its segment of
-//! the path, its parameter of the query, its header.
+//! Arguments cannot escape their location in the request. A value stays in its path segment, its query
+//! parameter or its header.
 
 mod body;
 mod multipart;
@@ -16,8 +16,8 @@ use crate::operation::{Operation, Parameter, ParameterLocation, ParameterStyle, 
 use crate::upstream::UpstreamRequest;
 use value::{ValueEncoding, encode_value, pairs};
 
-/// Headers that are ours to set: those of the connection, those that say who we are, and those by which some services
-/// take another verb than the one they were sent.
+/// Headers that callers cannot set: those of the connection, those with credentials, and those that make
+/// some services override the HTTP method.
 const OURS: [&str; 17] = [
     "accept-encoding",
     "authorization",
@@ -38,22 +38,23 @@ const OURS: [&str; 17] = [
     "x-method-override",
 ];
 
-/// Why no request can be made of arguments. The texts are for the model: they name the argument and the way out.
+/// The reason why arguments cannot be converted to a request. The messages are for the model. They name
+/// the argument and the fix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// The operation needs it.
-    #[error("`{0}` is needed and was not given")]
+    /// A required argument is missing.
+    #[error("`{0}` is required and missing")]
     Missing(String),
-    /// The operation does not know it.
-    #[error("there is no argument `{argument}`; {instead}")]
+    /// The operation has no such argument.
+    #[error("unknown argument `{argument}`; {instead}")]
     #[allow(missing_docs, reason = "the message says it")]
     Unknown { argument: String, instead: String },
-    /// It cannot be sent.
+    /// The argument cannot be sent.
     #[error("`{argument}` {problem}")]
     #[allow(missing_docs, reason = "the message says it")]
     Unusable { argument: String, problem: String },
-    /// The document describes no request that can be made.
+    /// The document describes an operation that cannot be called.
     #[error("this operation cannot be called: {0}")]
     Operation(String),
 }
@@ -64,13 +65,13 @@ impl RequestError {
     }
 }
 
-/// The name of the argument that holds the body: `body`, unless a parameter has that name.
+/// Returns the name of the argument for the body: `body`, unless a parameter has that name.
 pub fn body_argument(operation: &Operation) -> &'static str {
     let free = |name: &&&str| operation.parameters.iter().all(|parameter| parameter.argument != **name);
     ["body", "requestBody"].iter().find(free).copied().unwrap_or("bodyOfRequest")
 }
 
-/// The query of these arguments, those of the parameters that stand there.
+/// Returns the query string for these arguments.
 pub(crate) fn query(operation: &Operation, arguments: &Map<String, Value>) -> String {
     let parameters =
         operation.parameters.iter().filter(|parameter| parameter.place == ParameterLocation::Query);
@@ -78,9 +79,9 @@ pub(crate) fn query(operation: &Operation, arguments: &Map<String, Value>) -> St
     given.flat_map(|(parameter, value)| pairs(parameter, value)).collect::<Vec<_>>().join("&")
 }
 
-/// The request of a call with these arguments.
+/// Builds the request for a call with these arguments.
 ///
-/// Arguments that are `null` count as not given. Values are not checked against schemas here.
+/// Arguments that are `null` are treated as missing. Values are not checked against schemas here.
 pub fn build_request(
     operation: &Operation,
     arguments: &Map<String, Value>,
@@ -99,7 +100,7 @@ pub fn build_request(
             continue;
         };
         if let Some(name) = colliding_member(operation, parameter, value) {
-            let problem = format!("has a member `{name}`, which is a parameter of its own; remove it");
+            let problem = format!("has a member `{name}`, which is the name of another parameter; remove it");
             return Err(RequestError::unusable(&parameter.argument, problem));
         }
         match parameter.place {
@@ -107,7 +108,7 @@ pub fn build_request(
             ParameterLocation::Query => query.extend(pairs(parameter, value)),
             ParameterLocation::Cookie => cookies.extend(pairs(parameter, value)),
             ParameterLocation::Header if ours => {
-                let problem = "is a header that this server sets by itself; leave it out";
+                let problem = "is a header that this server sets itself; omit it";
                 return Err(RequestError::unusable(&parameter.argument, problem));
             }
             ParameterLocation::Header => {
@@ -136,7 +137,7 @@ pub fn build_request(
     Ok(UpstreamRequest { method: operation.method.clone(), path, headers, body, repeatable })
 }
 
-/// The member of an object that would be written as if it were another parameter.
+/// Returns the member of an object that would be serialised like another parameter.
 fn colliding_member<'a>(operation: &Operation, parameter: &Parameter, value: &'a Value) -> Option<&'a str> {
     if !matches!(parameter.place, ParameterLocation::Query | ParameterLocation::Cookie)
         || !parameter.explode
@@ -146,7 +147,7 @@ fn colliding_member<'a>(operation: &Operation, parameter: &Parameter, value: &'a
     }
     let is_other = |name: &str| {
         operation.parameters.iter().any(|other| {
-            // Many services do not tell capital letters from small ones.
+            // Many services compare names case-insensitively.
             other.place == parameter.place
                 && other.name.eq_ignore_ascii_case(name)
                 && other.argument != parameter.argument
@@ -155,7 +156,7 @@ fn colliding_member<'a>(operation: &Operation, parameter: &Parameter, value: &'a
     value.as_object()?.keys().map(String::as_str).find(|name| is_other(name))
 }
 
-/// Whether no argument, and nothing that callers send, sets this header.
+/// Returns whether a header cannot be set by arguments or by the caller's request.
 pub(crate) fn is_reserved_header(name: &str) -> bool {
     OURS.iter().any(|ours| ours.eq_ignore_ascii_case(name))
 }
@@ -170,27 +171,27 @@ fn check_names(operation: &Operation, arguments: &Map<String, Value>) -> Result<
     };
     let instead = match nearest(unknown, &known) {
         Some(name) => format!("did you mean `{name}`?"),
-        None if known.is_empty() => "this operation takes none".to_owned(),
-        None => format!("this operation takes {}", known.join(", ")),
+        None if known.is_empty() => "this operation has no arguments".to_owned(),
+        None => format!("known: {}", known.join(", ")),
     };
     Err(RequestError::Unknown { argument: unknown.chars().take(100).collect(), instead })
 }
 
 fn header(parameter: &Parameter, value: &Value) -> Result<(HeaderName, HeaderValue), RequestError> {
     let name = HeaderName::from_bytes(parameter.name.as_bytes()).map_err(|_| {
-        RequestError::Operation(format!("its parameter `{}` is no name of a header", parameter.name))
+        RequestError::Operation(format!("its parameter `{}` is not a valid header name", parameter.name))
     })?;
     let text = encode_value(parameter, value, ValueEncoding::Plain);
     if text.chars().any(|c| c.is_control() && c != '\t') {
-        let problem = "goes into a header and has a line break or another control character; remove it";
+        let problem = "is sent in a header and contains a line break or another control character; remove it";
         return Err(RequestError::unusable(&parameter.argument, problem));
     }
     let value = HeaderValue::from_str(&text)
-        .map_err(|_| RequestError::unusable(&parameter.argument, "cannot be written as a header"))?;
+        .map_err(|_| RequestError::unusable(&parameter.argument, "cannot be sent in a header"))?;
     Ok((name, value))
 }
 
-/// The media types that the operation's answers come in, those of its success first.
+/// Returns the media types of the operation's responses, those of the success response first.
 fn accept_header(operation: &Operation) -> HeaderValue {
     let of = |good: bool| {
         let is_good = |status| match status {

@@ -1,4 +1,4 @@
-//! What can be read: schemas of the document, and operations that only need a path.
+//! Resources: schemas of the document, and operations that need only a path.
 
 use std::collections::HashSet;
 
@@ -14,28 +14,32 @@ use crate::bridge::{Bridge, text};
 use crate::operation::ParameterLocation;
 use crate::reply::{self, CallFailure, DecodedBody, FailureKind};
 
-/// How many names a completion gives.
+/// The maximum number of names in a completion.
 const MOST_NAMES: usize = 100;
 
-/// How many operations can be read as resources. Nobody reads a longer list, and the catalog compares each template with
-/// every other; the tools reach all of them.
+/// The maximum number of operations that are resources. The catalog compares each template with every
+/// other one, so a longer list would be slow. Tools reach all operations.
 const MOST_READABLE: usize = 1_000;
 
-/// Resources and templates of the selected operations, and the schemas they use.
+/// Returns the resources and templates of the selected operations, and the schemas they use.
 pub(crate) fn entries(bridge: &Bridge) -> Vec<Entry> {
     let mut entries = vec![schemas(bridge).into()];
     let mut shapes = HashSet::new();
     for (at, offered) in bridge.state().offered.iter().enumerate() {
         entries.extend(resource_entry(bridge, at, offered, &mut shapes));
         if entries.len() > MOST_READABLE {
-            tracing::warn!(most = MOST_READABLE, "the other operations are no resources: there are too many");
+            tracing::warn!(
+                most = MOST_READABLE,
+                "too many operations: the remaining ones are not served as resources"
+            );
             break;
         }
     }
     entries
 }
 
-/// `openapi-schema://{definition}`: a definition, or the schemas of an operation, whole.
+/// Returns the template `openapi-schema://{definition}`: a definition or the schemas of
+/// an operation, in full.
 fn schemas(bridge: &Bridge) -> TemplateEntry {
     let template = format!("{}-schema://{{definition}}", bridge.state().scheme);
     let (reading, completing) = (bridge.clone(), bridge.clone());
@@ -54,7 +58,7 @@ fn schemas(bridge: &Bridge) -> TemplateEntry {
         }
     };
     TemplateEntry::with_signature(template, "schema", Signature::new(), read)
-        .description("The whole JSON Schema of a definition, or of an operation's arguments and answer")
+        .description("The whole JSON Schema of a definition, or of an operation's arguments and response")
         .mime_type("application/schema+json")
         .complete("definition", move |typed| {
             let shared = completing.state();
@@ -75,7 +79,7 @@ fn schema(bridge: &Bridge, name: &str) -> Option<Value> {
     })
 }
 
-/// A GET that needs nothing but its path, and no consent of the user.
+/// Returns a resource or template for a GET operation that needs only its path and no confirmation.
 fn resource_entry(
     bridge: &Bridge,
     at: usize,
@@ -99,7 +103,7 @@ fn resource_entry(
     {
         let written = format!("{{{}}}", parameter.name);
         let (variable, in_shape) = match offered.fixed.get(&parameter.argument) {
-            // What the operator gives is not for the eyes of others.
+            // Values that the operator fixed must not be visible to callers.
             Some(_) => ("-".to_owned(), "-"),
             None => (format!("{{{}}}", parameter.argument), "{}"),
         };
@@ -111,11 +115,11 @@ fn resource_entry(
     }
     let slash = if path.starts_with('/') { "" } else { "/" };
     let uri = format!("{}://{slash}{path}", bridge.state().scheme);
-    // People read addresses: one with something in it that nobody sees is not for them.
+    // An address with invisible characters is not served, because readers could not recognise it.
     if text::visible_text(&uri) != uri {
         return None;
     }
-    // Two of the same shape cannot be told apart, and a query in a path is no template.
+    // Two templates of the same shape are ambiguous, and a query in a path is not a template.
     let template = UriTemplate::parse(&uri).ok()?;
     if template.variables().count() != variables.len() || path.contains('?') || !shapes.insert(shape) {
         return None;
@@ -148,7 +152,7 @@ fn resource_entry(
     })
 }
 
-/// The value of a variable, in the type that its schema wants.
+/// Converts the value of a variable to the type in its schema.
 fn typed_value(value: &str, schema: &Value) -> Value {
     let wants = |kind: &str| match schema.get("type") {
         Some(Value::String(only)) => only == kind,
@@ -160,7 +164,7 @@ fn typed_value(value: &str, schema: &Value) -> Value {
     parsed.filter(|value: &Value| value.is_number() || value.is_boolean()).unwrap_or_else(|| value.into())
 }
 
-/// The answer as it came, with the media type it came with.
+/// Returns the response unchanged, with its media type.
 async fn read(
     bridge: &Bridge,
     at: usize,
@@ -173,7 +177,7 @@ async fn read(
     let offered = shared.offered.get(at).ok_or_else(unknown)?;
     let incoming = match shared.read(offered, arguments, &parts.context).await {
         Ok(incoming) => incoming,
-        // Nothing was sent: there is nothing of that name, or nothing that is served.
+        // Nothing was sent. The resource does not exist or is not served.
         Err(failure) if failure.kind == FailureKind::InvalidRequest => return Err(unknown()),
         Err(failure) => return Err(failure.into_protocol_error().into()),
     };
@@ -200,7 +204,7 @@ async fn read(
                     shared.hide(&mut value);
                     value.to_string()
                 }
-                // As answered: the service's own way to write it.
+                // The text is returned exactly as the service formatted it.
                 false => {
                     String::from_utf8_lossy(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)).into_owned()
                 }

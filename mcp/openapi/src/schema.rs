@@ -1,4 +1,4 @@
-//! Schemas of a document: whole, and short enough for a model's context.
+//! Schemas of a document, whole or short enough for a model's context.
 
 mod cycles;
 mod keywords;
@@ -13,35 +13,35 @@ pub use subtypes::Subtype;
 
 use serde_json::{Map, Value};
 
-/// What a schema is for. What a service writes itself is left out of what it is given, and the other way round.
+/// The purpose of a schema. Read-only members are removed from inputs, write-only members from outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaPurpose {
-    /// Arguments of a call.
+    /// The arguments of a call.
     Input,
-    /// Content of an answer; open, so that it accepts what services really answer.
+    /// The content of a response. The schema is loose, so that it accepts what services actually return.
     Output,
 }
 
-/// How a schema refers to a definition.
+/// The prefix of references to definitions.
 const DEFINITIONS: &str = "#/$defs/";
 
-/// A schema that is a reference to a definition.
+/// Returns a schema that references a definition.
 fn reference_to(name: &str) -> Value {
     let mut members = Map::new();
     members.insert("$ref".to_owned(), Value::String(format!("{DEFINITIONS}{name}")));
     Value::Object(members)
 }
 
-/// The definition that a schema refers to.
+/// Returns the definition that a schema references.
 fn referenced_definition(schema: &Value) -> Option<&str> {
     schema.as_object()?.get("$ref")?.as_str()?.strip_prefix(DEFINITIONS)
 }
 
-/// Members that say something about a value and demand nothing of it.
+/// Keywords that describe a value without restricting it.
 const ANNOTATIONS: [&str; 8] =
     ["title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"];
 
-/// Whether a schema is a reference and, at most, words about it.
+/// Returns whether a schema is only a reference, with or without annotations.
 fn is_alias(schema: &Value) -> bool {
     referenced_definition(schema).is_some()
         && schema.as_object().is_some_and(|members| {

@@ -1,4 +1,5 @@
-//! [`OperationSelection`]: which operations of a document are served. What is left out is left out of everything.
+//! [`OperationSelection`]: which operations of a document are served. Other operations are not reachable
+//! in any way.
 
 use bindpost_mcp_server::ToolHints;
 use bindpost_mcp_server::nearest::nearest;
@@ -6,15 +7,16 @@ use percent_encoding::percent_decode_str;
 
 use crate::operation::Operation;
 
-/// Which operations of a document are served: all of them, unless something is said.
+/// Selects the operations of a document that are served. Default: all.
 ///
-/// Patterns are matched against the operation's id, its path if they begin with `/` or `*`, and `METHOD /path` if they
-/// have a space or begin with `*`. `*` stands for anything, and case does not matter.
+/// A pattern is matched against the operation's id, against its path if it begins with `/` or `*`, and
+/// against `METHOD /path` if it contains a space or begins with `*`. `*` matches any
+/// text. Matching is case-insensitive.
 ///
 /// ```
-/// use bindpost_mcp_openapi::Selection;
+/// use bindpost_mcp_openapi::OperationSelection;
 ///
-/// let selection = Selection::all().tag("pets").include("GET /pets*").deny("*admin*").read_only();
+/// let selection = OperationSelection::all().tag("pets").include("GET /pets*").deny("*admin*").read_only();
 /// # let _ = selection;
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -27,42 +29,42 @@ pub struct OperationSelection {
 }
 
 impl OperationSelection {
-    /// Everything.
+    /// Selects all operations.
     pub fn all() -> OperationSelection {
         OperationSelection::default()
     }
 
-    /// Operations with this tag, and with others that are named.
+    /// Selects operations with this tag, in addition to other selected operations.
     pub fn tag(mut self, tag: impl Into<String>) -> OperationSelection {
         self.tags.push(tag.into());
         self
     }
 
-    /// Operations that this pattern fits, and others that are named.
+    /// Selects operations that match this pattern, in addition to other selected operations.
     pub fn include(mut self, pattern: impl Into<String>) -> OperationSelection {
         self.include.push(pattern.into());
         self
     }
 
-    /// The operation of this id, whatever tags and patterns say.
+    /// Selects the operation with this id, regardless of tags and patterns.
     pub fn allow(mut self, id: impl Into<String>) -> OperationSelection {
         self.allow.push(id.into());
         self
     }
 
-    /// No operation that this pattern fits, whatever else is said.
+    /// Excludes operations that match this pattern, regardless of all other settings.
     pub fn deny(mut self, pattern: impl Into<String>) -> OperationSelection {
         self.deny.push(pattern.into());
         self
     }
 
-    /// Only operations that change nothing.
+    /// Selects only read-only operations.
     pub fn read_only(mut self) -> OperationSelection {
         self.read_only = true;
         self
     }
 
-    /// Whether an operation is served, given what it may do.
+    /// Returns whether an operation is selected, given its hints.
     pub fn selects(&self, operation: &Operation, hints: ToolHints) -> bool {
         let named = |patterns: &[String]| patterns.iter().any(|pattern| pattern_matches(pattern, operation));
         let tagged = |wanted: &String| operation.tags.iter().any(|tag| tag.eq_ignore_ascii_case(wanted));
@@ -79,14 +81,15 @@ impl OperationSelection {
             && (hints.read_only || !self.read_only)
     }
 
-    /// What was named and is not there: probably a slip, and dangerous where something was to be denied.
+    /// Returns a warning for each tag, pattern or id without an operation. It is probably a typing error,
+    /// which is dangerous for a denied operation.
     pub(crate) fn unmatched_patterns(&self, operations: &[Operation]) -> Vec<String> {
         let ids: Vec<&str> = operations.iter().map(|operation| operation.id.as_str()).collect();
         let tags: Vec<&str> =
             operations.iter().flat_map(|operation| &operation.tags).map(String::as_str).collect();
         let meant = |name: &str, known: &[&str]| match nearest(name, known) {
             Some(meant) => format!("did you mean {meant:?}?"),
-            None => "correct it, or leave it out".to_owned(),
+            None => "correct it, or remove it".to_owned(),
         };
         let mut idle = Vec::new();
         for tag in &self.tags {
@@ -102,24 +105,24 @@ impl OperationSelection {
             }
         }
         for id in self.allow.iter().filter(|id| !ids.contains(&id.as_str())) {
-            idle.push(format!("there is no operation {id:?} to allow; fix: {}", meant(id, &ids)));
+            idle.push(format!("allowed operation {id:?} does not exist; fix: {}", meant(id, &ids)));
         }
         idle
     }
 }
 
-/// Whether a pattern fits an operation.
+/// Returns whether a pattern matches an operation.
 fn pattern_matches(pattern: &str, operation: &Operation) -> bool {
     let pattern = pattern.trim().to_lowercase();
     let (path, id) = (operation.path.to_lowercase(), operation.id.to_lowercase());
     let whole = format!("{} {path}", operation.method.as_str().to_lowercase());
-    // `get*` means names that begin so, and not every GET.
+    // `get*` matches ids that begin with it, not every GET.
     glob(&pattern, &id)
         || pattern.starts_with(['/', '*']) && glob(&pattern, &path)
         || (pattern.contains(' ') || pattern.starts_with('*')) && glob(&pattern, &whole)
 }
 
-/// Whether a text is what a pattern says, where `*` stands for anything.
+/// Returns whether a text matches a pattern, in which `*` matches any text.
 fn glob(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
@@ -133,11 +136,11 @@ fn glob(pattern: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// A path with variables, to recognise the paths it stands for.
+/// A path with variables, used to recognise the paths it matches.
 #[derive(Clone, Debug)]
 pub(crate) struct PathPattern {
     segments: Vec<String>,
-    /// How many variables it has: of two that fit, services take the one with fewer.
+    /// The number of variables. If two patterns match, services use the one with fewer variables.
     pub(crate) variables: usize,
 }
 
@@ -146,7 +149,7 @@ impl PathPattern {
         PathPattern::with_values(path, |_| None)
     }
 
-    /// The paths where these variables have these values.
+    /// Returns the pattern of the paths in which these variables have these values.
     pub(crate) fn with_values(path: &str, value: impl Fn(&str) -> Option<String>) -> PathPattern {
         let segment = |segment: &str| {
             let mut out = String::new();
@@ -154,7 +157,7 @@ impl PathPattern {
             while let Some((before, after)) = rest.split_once('{') {
                 let (name, after) = after.split_once('}').unwrap_or((after, ""));
                 out.push_str(before);
-                // A value with a star would be a pattern of its own.
+                // A value with a star would be a pattern itself.
                 out.push_str(value(name).filter(|value| !value.contains('*')).as_deref().unwrap_or("*"));
                 rest = after;
             }
@@ -167,7 +170,7 @@ impl PathPattern {
         }
     }
 
-    /// Whether this path, encoded and perhaps with a query, is one of them.
+    /// Returns whether this encoded path, with or without a query, matches.
     pub(crate) fn covers(&self, path: &str) -> bool {
         let path = path.split(['?', '#']).next().unwrap_or_default();
         let mut segments = path.trim_end_matches('/').split('/');
@@ -180,8 +183,8 @@ impl PathPattern {
         all && segments.next().is_none()
     }
 
-    /// Whether a service that reads generously could take this path for one of them: encoded slashes for slashes, what
-    /// is encoded twice for what it was, capital letters for small ones, without parameters of segments and empty ones.
+    /// Returns whether a lenient service could match this path. Such a service decodes slashes, decodes
+    /// twice, ignores case, and drops segment parameters and empty segments.
     pub(crate) fn may_cover(&self, path: &str) -> bool {
         let mut path = path.split(['?', '#']).next().unwrap_or_default().to_owned();
         for _ in 0..3 {
@@ -204,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_stand_for_anything() {
+    fn stars_match_any_text() {
         for (pattern, text, expected) in [
             ("a", "a", true),
             ("a", "ab", false),
@@ -223,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_recognised_by_its_template() {
+    fn a_path_matches_its_template() {
         let pattern = PathPattern::new("/indexes('{name}')/docs/{key}");
         assert!(pattern.covers("/indexes('hotels')/docs/1?x=/"));
         assert!(pattern.covers("/indexes(%27a%2Fb%27)/docs/1/"));
@@ -235,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_recognised_however_a_service_reads_it() {
+    fn a_path_matches_in_every_spelling_that_a_service_accepts() {
         let secret = PathPattern::new("/pets/secret");
         for path in [
             "/pets/secret",

@@ -1,4 +1,5 @@
-//! Three tools that stand for all operations: find one, describe it, call it. The same selection holds.
+//! Three tools that replace the tools of all operations: find, describe and call. They
+//! use the same selection.
 
 mod find;
 
@@ -20,10 +21,10 @@ const FIND: &str = "findOperations";
 const DESCRIBE: &str = "describeOperation";
 const CALL: &str = "callOperation";
 
-/// Schemas up to this size are shown whole.
+/// The maximum size of schemas that are returned whole.
 const WHOLE: usize = 24 * 1024;
 
-/// The three tools as lists show them.
+/// Returns the definitions of the three tools.
 pub(crate) fn definitions(offered: &[OfferedOperation]) -> Vec<Tool> {
     let reading = ToolHints { read_only: true, destructive: false, idempotent: true, open_world: false };
     let all = |is: fn(&ToolHints) -> bool| offered.iter().all(|offered| is(&offered.hints));
@@ -44,24 +45,24 @@ pub(crate) fn definitions(offered: &[OfferedOperation]) -> Vec<Tool> {
         tool(
             FIND,
             match offered.len() {
-                1 => "Finds operations of the service by words; there is 1. Start here.".to_owned(),
-                count => format!("Finds operations of the service by words; there are {count}. Start here."),
+                1 => "Searches the only operation of the service by keyword. Start here.".to_owned(),
+                count => format!("Searches the {count} operations of the service by keyword. Start here."),
             },
             json!({"type": "object", "properties": {
-                "query": {"type": "string", "description": "Words of the name, path or summary"},
+                "query": {"type": "string", "description": "Keywords in name, path or summary"},
                 "tag": {"type": "string"},
                 "method": {"type": "string", "description": "GET, POST, …"},
                 "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20},
-                "cursor": {"type": "string", "description": "nextCursor of the answer before"}
+                "cursor": {"type": "string", "description": "nextCursor of the previous page"}
             }, "additionalProperties": false}),
             reading,
         ),
         tool(
             DESCRIBE,
-            "Tells what an operation takes and answers. Large schemas are shortened; `definition` shows one part whole."
+            "Returns the schemas of an operation. Large schemas are shortened; `definition` returns one part whole."
                 .to_owned(),
             json!({"type": "object", "properties": {
-                "operation": {"type": "string", "description": "As findOperations names it"},
+                "operation": {"type": "string", "description": "Id from findOperations"},
                 "definition": {"type": "string", "description": "A name from `definitions`"}
             }, "additionalProperties": false}),
             reading,
@@ -70,16 +71,16 @@ pub(crate) fn definitions(offered: &[OfferedOperation]) -> Vec<Tool> {
             CALL,
             "Calls an operation of the service. Describe it first.".to_owned(),
             json!({"type": "object", "properties": {
-                "operation": {"type": "string", "description": "As findOperations names it"},
-                "arguments": {"type": "object", "description": "As describeOperation says", "additionalProperties": true},
-                "cursor": {"type": "string", "description": "nextCursor (or nextAnswerCursor) of the answer before"}
+                "operation": {"type": "string", "description": "Id from findOperations"},
+                "arguments": {"type": "object", "description": "See describeOperation", "additionalProperties": true},
+                "cursor": {"type": "string", "description": "nextCursor (or nextAnswerCursor) of the previous page"}
             }, "required": ["operation"], "additionalProperties": false}),
             calling,
         ),
     ]
 }
 
-/// The three tools.
+/// Returns the entries of the three tools.
 pub(crate) fn entries(bridge: &Bridge, definitions: &[Tool]) -> Vec<Entry> {
     let finder: Arc<OnceLock<OperationIndex>> = Arc::default();
     let entry = |definition: &Tool| {
@@ -100,7 +101,7 @@ pub(crate) fn entries(bridge: &Bridge, definitions: &[Tool]) -> Vec<Entry> {
         };
         let entry = ToolEntry::with_signature(definition.name.clone(), Signature::new(), run)
             .definition(definition.clone());
-        // Models write nested arguments as text at times; the handler reads both.
+        // Models sometimes write nested arguments as a string. The handler accepts both forms.
         match definition.name == CALL {
             true => {
                 let mut checked = definition.input_schema.clone();
@@ -117,14 +118,14 @@ fn text_of<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<&'a str>
     arguments.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-/// `describeOperation`
+/// Runs `describeOperation`.
 fn describe(bridge: &Bridge, arguments: &Map<String, Value>) -> Result<CallToolResult, ToolError> {
     let shared = bridge.state();
     if let Some(name) = text_of(arguments, "definition") {
         let Some(whole) = shared.definition(name) else {
             let known: Vec<&str> = shared.definitions().iter().map(String::as_str).collect();
             let hint = nearest(name, &known).map(|meant| format!("; did you mean {meant:?}?"));
-            let text = format!("there is no definition {name:?}{}", hint.unwrap_or_default());
+            let text = format!("unknown definition {name:?}{}", hint.unwrap_or_default());
             return Ok(CallFailure::invalid(text).into_result());
         };
         if whole.to_string().len() <= WHOLE {
@@ -178,7 +179,7 @@ fn describe(bridge: &Bridge, arguments: &Map<String, Value>) -> Result<CallToolR
     Ok(CallToolResult::structured(said))
 }
 
-/// The definitions that schemas bring along.
+/// Returns the names of all definitions in the schemas.
 fn names_in<'a>(schemas: impl IntoIterator<Item = &'a Value>) -> Vec<String> {
     let defined = schemas.into_iter().filter_map(|schema| schema.get("$defs")?.as_object());
     let mut names: Vec<String> = defined.flatten().map(|(name, _)| name.clone()).collect();
@@ -187,7 +188,7 @@ fn names_in<'a>(schemas: impl IntoIterator<Item = &'a Value>) -> Vec<String> {
     names
 }
 
-/// `callOperation`
+/// Runs `callOperation`.
 async fn call(
     bridge: &Bridge,
     mut given: Map<String, Value>,

@@ -1,7 +1,7 @@
-//! The service behind: where it is, who we are there, how long we wait, what we take from it.
+//! The upstream service: its address, its credential, its limits and the requests to it.
 //!
-//! A request has one time limit for everything: credential, tries, pauses, redirects and the body of the answer.
-//! Dropping the future ends it and closes its connection.
+//! One timeout covers the whole request: credential, attempts, delays, redirects and the response body.
+//! Dropping the future cancels the request and closes its connection.
 
 mod address;
 mod credential;
@@ -25,11 +25,11 @@ use failure::{AttemptError, causes};
 use mask::SecretMask;
 pub(crate) use retry::retry_after;
 
-/// How many redirects of one try are followed.
+/// The maximum number of redirects of one attempt.
 const REDIRECTS: u32 = 5;
 
-/// What belongs to one connection, or is set from what is sent. `Accept-ValueEncoding` among them: with one that is not its
-/// own the HTTP client leaves answers compressed.
+/// Headers that belong to one connection or are derived from the request. `Accept-Encoding` is one of
+/// them, because the HTTP client decompresses responses only if it set the header itself.
 const CONNECTION_HEADERS: [HeaderName; 10] = [
     header::ACCEPT_ENCODING,
     header::CONNECTION,
@@ -43,32 +43,34 @@ const CONNECTION_HEADERS: [HeaderName; 10] = [
     header::UPGRADE,
 ];
 
-/// A service we call. Clones share their connections.
+/// An upstream service. Clones share their connections.
 #[derive(Clone, Debug)]
 pub struct Upstream {
     client: Client,
     base: BaseUrl,
     credential: Credential,
-    /// Finds a credential that is always the same.
+    /// Masks a credential that never changes.
     mask: SecretMask,
     limits: UpstreamLimits,
     allow_plain: bool,
 }
 
-/// How long we wait for a service, and how much we take from it.
+/// Timeouts and limits of requests to an upstream service.
 #[derive(Clone, Copy, Debug)]
 pub struct UpstreamLimits {
-    /// Until there is a connection.
+    /// The timeout for a connection.
     pub connect: Duration,
-    /// For one request with all its tries, until the last byte of the answer.
+    /// The timeout for one request with all its attempts, until the last byte of the response.
     pub total: Duration,
-    /// How often a request is sent that may be sent again.
+    /// The maximum number of attempts of a request that may be repeated.
     pub tries: u32,
-    /// The pause before the second try, about, if the service asks for none; each further one is four times as long.
+    /// The approximate delay before the second attempt, if the service requests none. Each further delay
+    /// is four times as long.
     pub pause: Duration,
-    /// The longest wait that a `Retry-After` may ask for. Who asks for more is not asked again.
+    /// The maximum `Retry-After` that is honoured. If the service requests more, the
+    /// request is not retried.
     pub retry_after: Duration,
-    /// The largest body of an answer, in bytes, when it is unpacked.
+    /// The maximum size of a decompressed response body, in bytes.
     pub body: usize,
 }
 
@@ -85,49 +87,49 @@ impl Default for UpstreamLimits {
     }
 }
 
-/// A request to the service.
+/// A request to an upstream service.
 #[derive(Clone, Debug)]
 pub struct UpstreamRequest {
-    /// The verb.
+    /// The HTTP method.
     pub method: Method,
-    /// Path and query below the base address, encoded already, with a leading `/`.
+    /// Path and query below the base address, already encoded, with a leading `/`.
     pub path: String,
-    /// Headers besides those of the credential.
+    /// The headers, without those of the credential.
     pub headers: HeaderMap,
-    /// The body.
+    /// The request body.
     pub body: Option<Bytes>,
-    /// Whether sending it twice does no more than sending it once.
+    /// Whether repeating the request has no additional effect.
     pub repeatable: bool,
 }
 
-/// What the service answered, whatever the status. Where it repeated our credential, in whatever spelling, it has
-/// `(secret)` instead.
+/// A response of the service, with any status. If it repeats our credential, in any spelling, the
+/// credential is replaced by `(secret)`.
 #[derive(Clone, Debug)]
 pub struct UpstreamResponse {
-    /// The status.
+    /// The HTTP status.
     pub status: StatusCode,
-    /// The headers.
+    /// The response headers.
     pub headers: HeaderMap,
-    /// The body, whole.
+    /// The complete body.
     pub body: Bytes,
-    /// How long the service asks us to wait before the next request.
+    /// The delay that the service requests before the next request.
     pub retry_after: Option<Duration>,
     mask: SecretMask,
 }
 
 impl UpstreamResponse {
-    /// A text made of the answer, once more without our credential: taking something out, such as markup, may have put
-    /// it together.
+    /// Masks our credential in a text derived from the response. Removing something, such as markup, may
+    /// have joined the parts of a credential.
     pub(crate) fn masked(&self, text: String) -> String {
         self.mask.mask_text(text)
     }
 }
 
-/// Decides on a redirect by the verb and the path, with its query, that it leads to below the base address. Gives the
-/// path to ask for, or why the redirect is not followed and who can change that.
+/// Decides on a redirect, given the method and the path with its query below the base address. Returns
+/// the path to request, or the reason why the redirect is not followed and who can change that.
 pub type Redirects<'a> = &'a (dyn Fn(&Method, &str) -> Result<String, String> + Send + Sync);
 
-/// An [`Upstream`] being described.
+/// Builds an [`Upstream`].
 #[derive(Clone, Debug)]
 pub struct UpstreamBuilder {
     base: String,
@@ -138,32 +140,33 @@ pub struct UpstreamBuilder {
 }
 
 impl UpstreamBuilder {
-    /// Who we are there; nobody if not said.
+    /// Sets the credential. Default: none.
     pub fn credential(mut self, credential: Credential) -> Self {
         self.credential = credential;
         self
     }
 
-    /// How long we wait, and how much we take.
+    /// Sets the timeouts and limits.
     pub fn limits(mut self, limits: UpstreamLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Lets credentials go over plain http to another machine, where everybody on the way can read them.
+    /// Allows credentials over plain HTTP to another machine, where they can be read in transit.
     pub fn allow_plain(mut self) -> Self {
         self.allow_plain = true;
         self
     }
 
-    /// The address is the document's word, not the operator's. Link-local addresses and those of metadata services, which
-    /// give credentials to every program of this machine that asks, are refused then: here, and when a name is found to lead there.
+    /// Declares that the address comes from the document, not from the operator. Link-local addresses and
+    /// those of metadata services, which hand out credentials to every program on this machine, are then
+    /// rejected. The check is repeated when a name is resolved.
     pub fn named_by_document(mut self) -> Self {
         self.is_documented = true;
         self
     }
 
-    /// The service, or what is wrong with its address. Nothing is sent yet.
+    /// Builds the upstream, or returns an error if its address is invalid. Sends nothing.
     pub fn build(self) -> Result<Upstream, UpstreamError> {
         let UpstreamBuilder { base, credential, limits, allow_plain, is_documented } = self;
         let base = BaseUrl::parse(&base)?;
@@ -178,7 +181,7 @@ impl UpstreamBuilder {
             .connect_timeout(limits.connect)
             .redirect(redirect::Policy::none())
             .referer(false);
-        // No proxy can reach a service on this machine, and none should see what is sent to it.
+        // A proxy cannot reach a service on this machine, and must not see requests to it.
         if base.is_loopback() {
             client = client.no_proxy();
         }
@@ -192,7 +195,7 @@ impl UpstreamBuilder {
 }
 
 impl Upstream {
-    /// A service at this address; paths of requests go below the address's path.
+    /// Creates an upstream with this address. Paths of requests are appended to the address's path.
     pub fn new(
         base: &str,
         credential: Credential,
@@ -201,7 +204,7 @@ impl Upstream {
         Upstream::builder(base).credential(credential).limits(limits).build()
     }
 
-    /// A service at this address, to be described further.
+    /// Creates a builder for an upstream with this address.
     pub fn builder(base: impl Into<String>) -> UpstreamBuilder {
         UpstreamBuilder {
             base: base.into(),
@@ -212,14 +215,14 @@ impl Upstream {
         }
     }
 
-    /// Where it is.
+    /// Returns the base address.
     pub fn base(&self) -> &str {
         self.base.as_str()
     }
 
-    /// The path of a link that the answer to `path` contained, for a request of its own.
+    /// Returns the path of a link in the response to `path`, for a request of its own.
     ///
-    /// A link to another origin, or out of the base address's path, is [`UpstreamError::Redirected`].
+    /// A link to another origin, or outside the base address's path, is [`UpstreamError::Redirected`].
     pub fn link_path(&self, path: &str, link: &str) -> Result<String, UpstreamError> {
         let url = self.base.join(path)?.join(link).map_err(|_| UpstreamError::Redirected)?;
         let url = match &self.credential {
@@ -229,16 +232,18 @@ impl Upstream {
         self.base.safe_path_below(&url).ok_or(UpstreamError::Redirected)
     }
 
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the whole response.
     ///
-    /// Failures that may pass are tried again: 429, 502, 503, 504 and broken connections, if the request is repeatable
-    /// or was surely not processed. The last answer is given as it came, whatever its status. Redirects are followed to
-    /// every path below the base address; see [`Upstream::send_within`] for fewer.
+    /// Transient failures are retried: 429, 502, 503, 504 and broken connections, if the request is
+    /// repeatable or was certainly not processed. The last response is returned unchanged, whatever its
+    /// status. Redirects are followed to every path below the base address. See [`Upstream::send_within`]
+    /// to restrict them.
     pub async fn send(&self, request: UpstreamRequest) -> Result<UpstreamResponse, UpstreamError> {
         self.send_within(request, &|_, path| Ok(path.to_owned())).await
     }
 
-    /// The same, following only the redirects that this decides for, of those to paths below the base address.
+    /// Like [`Upstream::send`], but follows only the redirects below the base
+    /// address that `redirects` allows.
     pub async fn send_within(
         &self,
         request: UpstreamRequest,
@@ -280,13 +285,14 @@ impl Upstream {
                 false => None,
             };
             let Some(pause) = pause else { return result.map_err(UpstreamError::from) };
-            tracing::debug!(?pause, made, "asking the service again");
+            tracing::debug!(?pause, made, "retrying the upstream request");
             tokio::time::sleep(pause).await;
             made += 1;
         }
     }
 
-    /// One try. A credential from a source that is refused is replaced once: a 401 says that nothing was done.
+    /// Makes one attempt. A credential from a source that gets a 401 is replaced once, because the
+    /// request was not processed.
     async fn send_signed(
         &self,
         request: &UpstreamRequest,
@@ -313,7 +319,7 @@ impl Upstream {
         }
     }
 
-    /// Sends a request, and takes what was sent as our credential out of the answer: some services repeat it.
+    /// Sends a request and masks the credential in the response, because some services repeat it.
     async fn send_masked(
         &self,
         request: &UpstreamRequest,
@@ -352,23 +358,23 @@ impl Upstream {
                 _ if reads => {}
                 StatusCode::SEE_OTHER => (method, body) = (Method::GET, None),
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT if request.repeatable => {}
-                // Whether it may be sent again, and with which verb, is for the caller to say.
+                // The caller decides whether the request is sent again, and with which method.
                 _ => return Ok(answer),
             }
             url = self.redirect_url(&method, &target, redirects).map_err(|reason| {
                 let path: String = mask.mask_text(target.path().to_owned()).chars().take(200).collect();
                 let to = format!("{method} {path}");
-                tracing::warn!(to, reason, "a redirect is not followed");
+                tracing::warn!(to, reason, "redirect not followed");
                 AttemptError::Final(UpstreamError::RedirectRefused { to, reason })
             })?;
         }
         Err(AttemptError::Final(UpstreamError::RedirectLoop))
     }
 
-    /// The address that a redirect leads to, or why it is not followed.
+    /// Returns the target address of a redirect, or the reason why it is not followed.
     fn redirect_url(&self, method: &Method, target: &Url, redirects: Redirects<'_>) -> Result<Url, String> {
         let path = self.base.safe_path_below(target).ok_or(
-            "it is not below the path of the base address; if the service has moved, the operator has to change the \
+            "the target is not below the path of the base address; if the service has moved, the operator has to change the \
              base address",
         )?;
         let path = redirects(method, &path)?;
@@ -391,7 +397,7 @@ impl Upstream {
         let mut sent = self.client.request(method.clone(), url).headers(headers);
         match body {
             Some(body) => sent = sent.body(body),
-            // Some services want a length even of nothing.
+            // Some services require a length even for an empty body.
             None if matches!(*method, Method::POST | Method::PUT | Method::PATCH) => {
                 sent = sent.header(header::CONTENT_LENGTH, "0");
             }
@@ -409,7 +415,7 @@ impl Upstream {
             return Err(too_large());
         }
         let mut body = Vec::new();
-        // Pieces come unpacked, so what is counted is what is kept.
+        // Chunks arrive decompressed, so the limit applies to the decompressed size.
         while let Some(piece) =
             response.chunk().await.map_err(|error| AttemptError::from_reqwest(error, self.limits.connect))?
         {

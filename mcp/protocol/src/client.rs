@@ -1,4 +1,4 @@
-//! What a server may ask of a client: elicitation, sampling, roots.
+//! Requests from a server to a client: elicitation, sampling and roots.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -6,35 +6,35 @@ use serde_json::{Map, Value};
 use crate::content::{MediaContent, Role, TextContent};
 use crate::meta::Meta;
 
-/// `elicitation/create`
+/// The method `elicitation/create`.
 pub const ELICIT: &str = "elicitation/create";
-/// `sampling/createMessage`
+/// The method `sampling/createMessage`.
 pub const SAMPLE: &str = "sampling/createMessage";
-/// `roots/list`
+/// The method `roots/list`.
 pub const LIST_ROOTS: &str = "roots/list";
 
-/// A question to the user.
+/// The parameters of `elicitation/create`: a request for input from the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ElicitParams {
-    /// `url`, or absent for a form.
+    /// The mode of the elicitation: `url`, or absent for a form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// What is asked, and why.
+    /// The message shown to the user. It explains what is requested and why.
     pub message: String,
-    /// A flat object schema: the form's fields.
+    /// The JSON Schema of the form: an object with primitive properties only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested_schema: Option<Value>,
-    /// Where the user should go.
+    /// The URL that the user should open, in URL mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Names the URL elicitation in 2025-11-25.
+    /// The id of a URL elicitation, in 2025-11-25 only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elicitation_id: Option<String>,
 }
 
 impl ElicitParams {
-    /// A form with these fields.
+    /// Creates a form elicitation with this schema.
     pub fn form(message: impl Into<String>, requested_schema: Value) -> ElicitParams {
         ElicitParams {
             mode: None,
@@ -44,7 +44,7 @@ impl ElicitParams {
             elicitation_id: None,
         }
     }
-    /// A page the user should open.
+    /// Creates a URL elicitation.
     pub fn url(message: impl Into<String>, url: impl Into<String>) -> ElicitParams {
         ElicitParams {
             mode: Some("url".to_owned()),
@@ -54,27 +54,28 @@ impl ElicitParams {
             elicitation_id: None,
         }
     }
-    /// Whether it is a page rather than a form.
+    /// Returns whether the elicitation uses URL mode.
     pub fn is_url(&self) -> bool {
         self.mode.as_deref() == Some("url")
     }
 }
 
-/// The user's answer.
+/// The result of `elicitation/create`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ElicitResult {
-    /// What the user did.
+    /// The action that the user chose.
     pub action: ElicitAction,
-    /// The form's fields, when accepted.
+    /// The submitted form data, if the user accepted a form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Map<String, Value>>,
-    /// Members we do not know. That it is there also makes an array no stand-in for the object.
+    /// Members that this crate does not define. This flattened field also makes serde reject an array
+    /// in place of the object.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl ElicitResult {
-    /// One field of an accepted form.
+    /// Returns one field of an accepted form.
     pub fn field(&self, name: &str) -> Option<&Value> {
         match self.action {
             ElicitAction::Accept => self.content.as_ref()?.get(name),
@@ -83,20 +84,20 @@ impl ElicitResult {
     }
 }
 
-/// What the user did with a question.
+/// The user's action in response to an elicitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ElicitAction {
-    /// Answered.
+    /// The user submitted the form or agreed to open the URL.
     Accept,
-    /// Said no.
+    /// The user explicitly declined.
     Decline,
-    /// Went away.
+    /// The user dismissed the request without a choice.
     Cancel,
 }
 
 impl ElicitAction {
-    /// The word on the wire.
+    /// Returns the wire spelling of the action.
     pub fn as_str(self) -> &'static str {
         match self {
             ElicitAction::Accept => "accept",
@@ -106,27 +107,28 @@ impl ElicitAction {
     }
 }
 
-/// A question to the client's model.
+/// The parameters of `sampling/createMessage`: a request for a completion from the client's language model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SampleParams {
-    /// The conversation so far.
+    /// The conversation to complete.
     pub messages: Vec<SamplingMessage>,
-    /// The longest answer.
+    /// The maximum number of tokens to generate.
     pub max_tokens: u64,
-    /// What the model should be.
+    /// The system prompt that the server suggests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// How free the answer is.
+    /// The sampling temperature that the server suggests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Everything else the schema has: `modelPreferences`, `stopSequences`, `tools`, `toolChoice`, `metadata`.
+    /// All other members of the schema: `modelPreferences`,
+    /// `stopSequences`, `tools`, `toolChoice`, `metadata`.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl SampleParams {
-    /// One message of the user.
+    /// Creates a request with one user message.
     pub fn user(text: impl Into<String>, max_tokens: u64) -> SampleParams {
         SampleParams {
             messages: vec![SamplingMessage {
@@ -145,27 +147,27 @@ impl SampleParams {
 /// One message of a sampling conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SamplingMessage {
-    /// Who says it.
+    /// The role of the message's author.
     pub role: Role,
-    /// What is said.
+    /// The content of the message.
     pub content: OneOrMore<SamplingContent>,
-    /// More.
+    /// Protocol and application metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// One thing, or an array of them.
+/// A single value or an array of values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum OneOrMore<T> {
-    /// One.
+    /// A value that is not in an array.
     One(T),
-    /// An array.
+    /// An array of values.
     More(Vec<T>),
 }
 
 impl<T> OneOrMore<T> {
-    /// All of them.
+    /// Returns all values as a slice.
     pub fn as_slice(&self) -> &[T] {
         match self {
             OneOrMore::One(one) => std::slice::from_ref(one),
@@ -174,48 +176,48 @@ impl<T> OneOrMore<T> {
     }
 }
 
-/// What a sampling conversation is made of.
+/// A content block of a sampling message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SamplingContent {
-    /// Text.
+    /// Plain text.
     Text(TextContent),
-    /// A picture.
+    /// A base64-encoded image.
     Image(MediaContent),
-    /// Sound.
+    /// Base64-encoded audio.
     Audio(MediaContent),
-    /// A tool's use or result, or a kind we do not know.
+    /// A tool use, a tool result, or a content type that this crate does not define.
     #[serde(untagged)]
     Other(Map<String, Value>),
 }
 
 impl SamplingContent {
-    /// Text.
+    /// Creates a text block.
     pub fn text(text: impl Into<String>) -> SamplingContent {
         SamplingContent::Text(TextContent { text: text.into(), ..TextContent::default() })
     }
 }
 
-/// The model's answer.
+/// The result of `sampling/createMessage`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SampleResult {
-    /// Who says it.
+    /// The role of the message's author.
     pub role: Role,
-    /// What is said.
+    /// The generated content.
     pub content: OneOrMore<SamplingContent>,
-    /// Which model.
+    /// The name of the model that generated the message.
     pub model: String,
-    /// Why it ended.
+    /// The reason why generation stopped, if the client reports one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
-    /// Members we do not know.
+    /// Members that this crate does not define, kept unchanged.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl SampleResult {
-    /// The first text of the answer.
+    /// Returns the first text block of the result.
     pub fn text(&self) -> Option<&str> {
         self.content.as_slice().iter().find_map(|content| match content {
             SamplingContent::Text(text) => Some(text.text.as_str()),
@@ -224,25 +226,26 @@ impl SampleResult {
     }
 }
 
-/// The folders a client works in.
+/// The result of `roots/list`: the directories and files that the client exposes to the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ListRootsResult {
-    /// In the client's order.
+    /// The roots, in the client's order.
     pub roots: Vec<Root>,
-    /// Members we do not know. That it is there also makes an array no stand-in for the object.
+    /// Members that this crate does not define. This flattened field also makes serde reject an array
+    /// in place of the object.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// A folder a client works in.
+/// A root directory or file on which the server may operate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Root {
-    /// A `file:` URI.
+    /// The `file:` URI of the root.
     pub uri: String,
-    /// For people.
+    /// A human-readable name for display.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Members we do not know.
+    /// Members that this crate does not define, kept unchanged.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }

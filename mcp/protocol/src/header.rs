@@ -1,7 +1,7 @@
-//! Values that travel in HTTP headers beside the body (2026-07-28): `Mcp-Name`, `Mcp-Param-*`.
+//! Values that a client repeats in HTTP headers (2026-07-28): `Mcp-Name`, `Mcp-Param-*`.
 //!
-//! A value that is not plain ASCII travels as `=?base64?…?=`. A tool's schema may name, with
-//! `x-mcp-header`, arguments that a client repeats in a header.
+//! A value that is not plain ASCII is encoded as `=?base64?…?=`. With `x-mcp-header`, the schema of a
+//! tool marks the arguments that a client repeats in a header.
 
 use std::borrow::Cow;
 
@@ -9,15 +9,16 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// The member of a property's schema that names its header.
+/// The member of a property's schema that names the header.
 pub const SCHEMA_MEMBER: &str = "x-mcp-header";
-/// What the names of such headers start with, lower-case as HTTP libraries store them.
+/// The prefix of the header names, in lower case as HTTP libraries store them.
 pub const PARAM_PREFIX: &str = "mcp-param-";
 
-/// The largest integer that every JSON library keeps exact.
+/// The largest integer that every JSON library represents exactly.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
-/// The text a header value stands for, decoded if it is in the base64 form; `None` if that form is broken.
+/// Decodes a header value. Returns `None` if the value has the base64 form but is not valid base64 of
+/// UTF-8.
 pub fn decode_value(value: &str) -> Option<Cow<'_, str>> {
     let value = value.trim_matches([' ', '\t']);
     match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
@@ -29,7 +30,7 @@ pub fn decode_value(value: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// A text as a header value: plain where it can be, in the base64 form where it must.
+/// Encodes a text as a header value. The base64 form is used only if the text is not a valid plain value.
 pub fn encode_value(text: &str) -> String {
     let plain = text.bytes().all(|b| (0x20..=0x7e).contains(&b))
         && text.trim_matches(' ') == text
@@ -40,27 +41,28 @@ pub fn encode_value(text: &str) -> String {
 /// An argument that a client repeats in a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderArgument {
-    /// The whole header name, lower-case.
+    /// The full header name in lower case.
     pub header: String,
-    /// The path of the argument, property by property.
+    /// The path of the argument, one property name per level.
     pub path: Vec<String>,
 }
 
 impl HeaderArgument {
-    /// Finds the arguments a schema marks; refuses marks that clients would drop the tool for.
+    /// Returns the arguments that a schema marks. Returns an error for a mark that makes clients ignore
+    /// the tool.
     pub fn find_all(schema: &Value) -> Result<Vec<HeaderArgument>, String> {
         let mut found = Vec::new();
         let mut path = Vec::new();
         collect(schema, true, &mut path, &mut found)?;
         for (index, one) in found.iter().enumerate() {
             if found[..index].iter().any(|other: &HeaderArgument| other.header == one.header) {
-                return Err(format!("header {:?} is named by two properties", one.header));
+                return Err(format!("header {:?} is used by two properties", one.header));
             }
         }
         Ok(found)
     }
 
-    /// Whether a header with this value (or none) agrees with the arguments.
+    /// Returns whether the header, present or missing, agrees with the arguments.
     pub fn agrees(&self, arguments: &Value, header: Option<&str>) -> bool {
         let mut argument = arguments;
         for name in &self.path {
@@ -69,7 +71,7 @@ impl HeaderArgument {
         let Some(header) = header else { return argument.is_null() };
         let Some(text) = decode_value(header) else { return false };
         match argument {
-            // Nothing to compare with: the client sent a header for an argument it left out.
+            // The client sent a header for an argument that it did not send.
             Value::Null => false,
             Value::String(argument) => *argument == text,
             Value::Bool(argument) => text == if *argument { "true" } else { "false" },
@@ -84,7 +86,8 @@ impl HeaderArgument {
     }
 }
 
-/// An integer digit by digit, with or without zeros behind a point; `None` for anything else.
+/// Parses an integer exactly, with or without zeros after a decimal point. Returns `None`
+/// for any other text.
 fn parse_exact_integer(text: &str) -> Option<i128> {
     let whole = match text.split_once('.') {
         Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|digit| digit == b'0') => whole,
@@ -94,7 +97,8 @@ fn parse_exact_integer(text: &str) -> Option<i128> {
     whole.parse().ok()
 }
 
-/// Walks a schema. Marks are allowed only where `reachable`: below `properties`, property by property.
+/// Walks a schema. Marks are allowed only where `reachable` is true, on paths that
+/// use nothing but `properties`.
 fn collect(
     schema: &Value,
     reachable: bool,
@@ -112,9 +116,9 @@ fn collect(
     if let Some(name) = members.get(SCHEMA_MEMBER) {
         let place = format!("/{}", path.join("/"));
         let name = name.as_str().filter(|name| is_token(name));
-        let name = name.ok_or_else(|| format!("{place}: `{SCHEMA_MEMBER}` must be a header name"))?;
+        let name = name.ok_or_else(|| format!("{place}: `{SCHEMA_MEMBER}` must be an HTTP header name"))?;
         if !reachable || path.is_empty() {
-            return Err(format!("{place}: `{SCHEMA_MEMBER}` is allowed on plain properties only"));
+            return Err(format!("{place}: `{SCHEMA_MEMBER}` is allowed only below `properties`"));
         }
         match members.get("type").and_then(Value::as_str) {
             Some("string" | "boolean") => {}
@@ -127,7 +131,7 @@ fn collect(
                     return Err(format!("{place}: an integer in a header must stay within ±(2^53−1)"));
                 }
             }
-            _ => return Err(format!("{place}: only a string, integer or boolean can travel in a header")),
+            _ => return Err(format!("{place}: only a string, integer or boolean can be sent in a header")),
         }
         found.push(HeaderArgument {
             header: format!("{PARAM_PREFIX}{}", name.to_ascii_lowercase()),
@@ -143,7 +147,7 @@ fn collect(
                     path.pop();
                 }
             }
-            // Values, not schemas: a mark in there is data.
+            // These members hold values, not schemas. A mark in them is data.
             ("const" | "enum" | "default" | "examples", _) => {}
             _ => collect(value, false, path, found)?,
         }
@@ -170,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_base64_form_is_refused_and_half_a_form_is_literal() {
+    fn an_invalid_base64_form_is_rejected_and_an_incomplete_form_is_literal() {
         for broken in ["=?base64?aGk?=", "=?base64?a$k=?=", "=?base64?/w==?="] {
             assert_eq!(decode_value(broken), None, "{broken}");
         }
@@ -190,15 +194,15 @@ mod tests {
 
         for (bad, why) in [
             (json!({"properties": {"a": {"type": "number", "x-mcp-header": "A"}}}), "only a string"),
-            (json!({"properties": {"a": {"type": "string", "x-mcp-header": ""}}}), "header name"),
-            (json!({"properties": {"a": {"type": "string", "x-mcp-header": "a b"}}}), "header name"),
+            (json!({"properties": {"a": {"type": "string", "x-mcp-header": ""}}}), "HTTP header name"),
+            (json!({"properties": {"a": {"type": "string", "x-mcp-header": "a b"}}}), "HTTP header name"),
             (
                 json!({"properties": {"a": {"items": {"type": "string", "x-mcp-header": "A"}}}}),
-                "plain properties",
+                "below `properties`",
             ),
             (
                 json!({"anyOf": [{"properties": {"a": {"type": "string", "x-mcp-header": "A"}}}]}),
-                "plain properties",
+                "below `properties`",
             ),
             (
                 json!({"properties": {"a": {"type": "string", "x-mcp-header": "A"},
@@ -212,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_agrees_by_value() {
+    fn a_header_is_compared_by_value() {
         let argument = |name: &str| HeaderArgument { header: "h".into(), path: vec![name.into()] };
         let arguments = json!({"s": "x", "n": 42, "b": true, "z": null});
         assert!(argument("s").agrees(&arguments, Some("x")));

@@ -1,21 +1,24 @@
-//! One strict pass over a JSON text.
+//! A strict validation pass over a JSON text.
 //!
-//! `serde_json` decodes values; this pass comes first and gives three things that no crate offers
-//! together: the text is valid JSON of bounded depth, no object anywhere names a member twice
-//! (parsers disagree on which one counts, and that is how checks are bypassed), and it is known
-//! where the members of the message, of its `params` and of `params._meta` lie, so that each is
-//! decoded once or passed on as it stands. Its verdict is compared with `serde_json` by property
-//! test and by fuzzing.
+//! This pass runs before `serde_json` decodes values. It guarantees three things that no single crate
+//! offers:
+//! - The text is valid JSON of bounded depth.
+//! - No object has two members with the same name. Parsers disagree on which of the two is valid, which
+//!   allows attackers to bypass checks.
+//! - The positions of the members of the message, of `params` and of `params._meta` are known. Each
+//!   member is decoded once or passed on unchanged.
+//!
+//! Property tests and fuzzing compare the result with `serde_json`.
 
 use std::borrow::Cow;
 
-/// The deepest nesting accepted; the same as `serde_json`'s own.
+/// The maximum nesting depth. It equals the limit of `serde_json`.
 pub(crate) const MAX_DEPTH: u8 = 127;
 
-/// Objects with more members than this are checked for duplicates by sorting, not by comparing pairs.
+/// Objects with more members than this are checked for duplicates by sorting instead of comparing pairs.
 const FEW_MEMBERS: usize = 12;
 
-/// A part of the text, by offsets.
+/// A part of the text, as byte offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ByteSpan {
     pub(crate) start: u32,
@@ -23,22 +26,22 @@ pub(crate) struct ByteSpan {
 }
 
 impl ByteSpan {
-    /// Whether anything was found: no JSON value is empty.
+    /// Returns whether the span is not empty. No JSON value is empty.
     pub(crate) fn is_present(self) -> bool {
         self.end > self.start
     }
 }
 
-/// Whose member it is.
+/// The object that contains a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemberLevel {
-    /// The message's own.
+    /// The message itself.
     Top,
-    /// A member of `params`.
+    /// The object `params`.
     Params,
-    /// A member of `params._meta`.
+    /// The object `params._meta`.
     Meta,
-    /// Anything below: checked, not recorded.
+    /// Any deeper object. Its members are checked but not recorded.
     Below,
 }
 
@@ -51,7 +54,7 @@ pub(crate) struct JsonMember {
     pub(crate) value: ByteSpan,
 }
 
-/// What the pass found out.
+/// The result of the pass.
 #[derive(Debug, Default)]
 pub(crate) struct MessageOutline {
     pub(crate) jsonrpc: ByteSpan,
@@ -62,12 +65,12 @@ pub(crate) struct MessageOutline {
     pub(crate) error: ByteSpan,
     /// Members of `params` and `params._meta`, in order of appearance.
     pub(crate) members: Vec<JsonMember>,
-    /// The elements, when the text is an array.
+    /// The elements, if the text is an array.
     pub(crate) elements: Vec<ByteSpan>,
     pub(crate) root: RootKind,
 }
 
-/// What the text is as a whole.
+/// The JSON type of the whole text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RootKind {
     Object,
@@ -76,12 +79,12 @@ pub(crate) enum RootKind {
     Scalar,
 }
 
-/// Why the text was refused, and where.
+/// The reason and the position of a rejection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JsonError {
     pub(crate) at: usize,
     pub(crate) what: JsonErrorKind,
-    /// The message's id, when it was read before the fault.
+    /// The message's id, if it was found before the error.
     pub(crate) id: ByteSpan,
 }
 
@@ -95,7 +98,7 @@ pub(crate) enum JsonErrorKind {
 }
 
 impl JsonError {
-    /// Says what is wrong and where, for people.
+    /// Describes the error and its position.
     pub(crate) fn explain(&self, text: &[u8]) -> String {
         let before = &text[..self.at.min(text.len())];
         let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
@@ -111,10 +114,10 @@ impl JsonError {
     }
 }
 
-/// Ends the pass; boxed, because most texts never see one.
+/// The reason why the pass ended early. It is boxed because most texts have no error.
 type BoxedErrorKind = Box<JsonErrorKind>;
 
-/// Passes over the whole text once.
+/// Validates the whole text and returns its outline.
 pub(crate) fn outline(text: &[u8]) -> Result<MessageOutline, JsonError> {
     if let Err(error) = std::str::from_utf8(text) {
         return Err(JsonError {
@@ -133,19 +136,19 @@ pub(crate) fn outline(text: &[u8]) -> Result<MessageOutline, JsonError> {
     }
 }
 
-/// A key, by its place between the quotes.
+/// A key, as the span between its quotes.
 #[derive(Clone, Copy, Default)]
 struct KeySpan {
     span: ByteSpan,
     escaped: bool,
 }
 
-/// A stack of keys. Most messages need no more than fit in place.
+/// A stack of keys. The array `few` is large enough for most messages.
 #[derive(Default)]
 struct KeyStack {
     few: [KeySpan; 24],
     count: usize,
-    /// All of them, once there were more than `few` holds.
+    /// All keys, once `few` has overflowed.
     many: Vec<KeySpan>,
 }
 
@@ -185,7 +188,7 @@ impl KeyStack {
 struct OutlineParser<'a> {
     text: &'a [u8],
     at: usize,
-    /// The keys of the objects that are open, innermost last.
+    /// The keys of all open objects, innermost last.
     keys: KeyStack,
     found: MessageOutline,
 }
@@ -223,7 +226,7 @@ impl<'a> OutlineParser<'a> {
     }
 
     fn span(&self, start: usize) -> ByteSpan {
-        // Checked in `outline`: the text is shorter than 4 GiB.
+        // `outline` checks that the text is shorter than 4 GiB.
         ByteSpan { start: start as u32, end: self.at as u32 }
     }
 
@@ -282,7 +285,7 @@ impl<'a> OutlineParser<'a> {
         Ok(())
     }
 
-    /// Passes over a string and tells whether it holds an escape.
+    /// Skips a string and returns whether it contains an escape.
     fn string(&mut self) -> Result<bool, BoxedErrorKind> {
         self.at += 1;
         let mut escaped = false;
@@ -325,7 +328,7 @@ impl<'a> OutlineParser<'a> {
                     Ok(())
                 }
             },
-            _ => Err(expected("an escape that JSON knows")),
+            _ => Err(expected("a valid JSON escape")),
         }
     }
 
@@ -416,7 +419,7 @@ impl<'a> OutlineParser<'a> {
                 _ => return Err(expected("`,` or `}`")),
             };
             self.at += 1;
-            // Only now is it certain where the value ends.
+            // The end of the value is known only now.
             match level {
                 MemberLevel::Below => {}
                 MemberLevel::Top => match key {
@@ -442,7 +445,7 @@ impl<'a> OutlineParser<'a> {
         &self.text[span.start as usize..span.end as usize]
     }
 
-    /// A key without its escapes.
+    /// Returns a key with its escapes decoded.
     fn decoded(&self, key: KeySpan) -> Cow<'a, [u8]> {
         if !key.escaped {
             return Cow::Borrowed(self.slice(key.span));
@@ -454,7 +457,7 @@ impl<'a> OutlineParser<'a> {
         }
     }
 
-    /// Remembers a key of the open object; refuses one that is there already.
+    /// Records a key of the open object. Rejects a duplicate.
     fn record_key(&mut self, first_key: usize, key: KeySpan) -> Result<(), BoxedErrorKind> {
         let siblings = self.keys.keys_from(first_key);
         if siblings.len() < FEW_MEMBERS {
@@ -497,13 +500,13 @@ fn expected(what: &'static str) -> BoxedErrorKind {
     Box::new(JsonErrorKind::Expected(what))
 }
 
-/// How many bytes from the start need no look inside a string: no quote, no backslash, no control character.
+/// Returns the length of the prefix without a quote, a backslash or a control character.
 fn plain_prefix(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     let mut count = 0;
-    // Eight bytes at a time. Each test sets the high bit of the bytes it is about: below 0x20, the quote,
-    // the backslash. A borrow can set more of them, but only above the lowest one that is right.
+    // Check eight bytes at a time. Each test sets the high bit of a matching byte: below 0x20, the
+    // quote, the backslash. A borrow can set more high bits, but only above the lowest correct one.
     while let Some(eight) = bytes[count..].first_chunk::<8>() {
         let word = u64::from_le_bytes(*eight);
         let quote = word ^ (ONES * b'"' as u64);
@@ -530,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_place_of_a_fault() {
+    fn an_error_names_its_position() {
         assert_eq!(
             fault("{\"a\":1,\n \"a\":2}"),
             "member \"a\" appears twice in one object at line 2, column 5"
@@ -570,7 +573,7 @@ mod tests {
             prop_assert_eq!(plain_prefix(&bytes), naive);
         }
 
-        /// Near-JSON: pieces that are valid more often than random bytes are.
+        /// Generates near-JSON. Its pieces are valid more often than random bytes.
         #[test]
         fn agrees_with_serde_json(pieces in proptest::collection::vec(
             prop_oneof![
@@ -583,9 +586,10 @@ mod tests {
             let text = pieces.concat();
             let theirs = serde_json::from_str::<serde_json::Value>(&text).is_ok();
             match outline(text.as_bytes()) {
-                Ok(_) => prop_assert!(theirs, "we accept {text:?}"),
+                Ok(_) => prop_assert!(theirs, "only this pass accepts {text:?}"),
                 Err(fault) => prop_assert!(
-                    !theirs || matches!(fault.what, JsonErrorKind::Duplicate(_)), "we refuse {text:?}: {fault:?}"),
+                    !theirs || matches!(fault.what, JsonErrorKind::Duplicate(_)),
+                    "only this pass rejects {text:?}: {fault:?}"),
             }
         }
     }

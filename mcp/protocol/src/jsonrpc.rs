@@ -1,7 +1,7 @@
-//! JSON-RPC 2.0: bytes to [`Message`] and back.
+//! The JSON-RPC 2.0 codec: bytes to [`Message`] and back.
 //!
-//! A message keeps the bytes it came in. Its members are decoded when somebody asks for them and
-//! passed on as they stand when nobody does.
+//! A message keeps the bytes of the body it was decoded from. Its members are decoded on demand.
+//! Members that are not decoded can be passed on unchanged.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,39 +15,39 @@ use crate::json::{
     self, ByteSpan, JsonError, JsonErrorKind, JsonMember, MemberLevel, MessageOutline, RootKind,
 };
 
-/// The text is not JSON.
+/// Parse error: the body is not JSON.
 pub const PARSE_ERROR: i64 = -32700;
-/// The JSON is not a JSON-RPC message.
+/// Invalid request: the JSON is not a JSON-RPC message.
 pub const INVALID_REQUEST: i64 = -32600;
-/// No such method, or not in this revision.
+/// Method not found: the method does not exist in this revision.
 pub const METHOD_NOT_FOUND: i64 = -32601;
-/// The method's parameters are wrong.
+/// Invalid params: the parameters do not fit the method.
 pub const INVALID_PARAMS: i64 = -32602;
-/// The server failed.
+/// Internal error: the server failed.
 pub const INTERNAL_ERROR: i64 = -32603;
-/// No such session; only revisions with a handshake have sessions.
+/// Session not found. Only legacy revisions, up to 2025-11-25, have sessions.
 pub const SESSION_NOT_FOUND: i64 = -32001;
-/// A header and the body disagree (2026-07-28).
+/// Header mismatch: a header and the body disagree (2026-07-28).
 pub const HEADER_MISMATCH: i64 = -32020;
-/// The client lacks a capability this request needs (2026-07-28).
+/// The client lacks a capability that this request requires (2026-07-28).
 pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
-/// The named revision is not served (2026-07-28).
+/// The requested revision is not supported (2026-07-28).
 pub const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32022;
 
-/// The id of a request: a string or an integer, echoed with type and value.
+/// The id of a request: a string or an integer. The response repeats it with the same type and value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId(IdKind);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum IdKind {
     Integer(i64),
-    /// An integer that does not fit, digit by digit.
+    /// The digits of an integer that does not fit 64 bits.
     Large(Box<str>),
     Text(Box<str>),
 }
 
 impl RequestId {
-    /// Reads an id from JSON text; `None` unless it is a string or an integer.
+    /// Parses an id from JSON text. Returns `None` unless it is a string or an integer.
     fn from_json(json: &[u8]) -> Option<RequestId> {
         if json.first() == Some(&b'"') {
             let text = RawJson(json).as_text()?;
@@ -71,8 +71,8 @@ impl RequestId {
         }))
     }
 
-    /// Whether it is a string or fits 64 bits; one that does not cannot become a `serde_json::Value`
-    /// without losing digits.
+    /// Returns whether the id is a string or fits 64 bits. Any other integer would lose
+    /// digits in a `serde_json::Value`.
     pub fn is_ordinary(&self) -> bool {
         !matches!(self.0, IdKind::Large(_))
     }
@@ -125,34 +125,34 @@ impl<'de> Deserialize<'de> for RequestId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RequestId, D::Error> {
         let raw = <&serde_json::value::RawValue>::deserialize(deserializer)?;
         RequestId::from_json(raw.get().as_bytes())
-            .ok_or_else(|| serde::de::Error::custom("an id is a string or an integer"))
+            .ok_or_else(|| serde::de::Error::custom("an id must be a string or an integer"))
     }
 }
 
-/// What a body holds.
+/// The decoded content of a body.
 #[derive(Debug)]
 pub enum DecodedBody {
-    /// One message.
+    /// A single message.
     One(Message),
-    /// A batch (2025-03-26 only), element by element, each good or bad by itself.
+    /// A batch (2025-03-26 only). Each element is decoded on its own and may fail on its own.
     Batch(Vec<Result<Message, DecodeError>>),
 }
 
 /// One JSON-RPC message.
 #[derive(Debug)]
 pub enum Message {
-    /// Wants an answer.
+    /// A message that expects a response.
     Request(Request),
-    /// Wants none.
+    /// A message that expects no response.
     Notification(Notification),
-    /// Answers a request of ours.
+    /// The response to a request that this side sent.
     Response(Response),
 }
 
 /// A request: an id, a method and parameters.
 #[derive(Debug)]
 pub struct Request {
-    /// Echoed in the answer.
+    /// The id, repeated in the response.
     pub id: RequestId,
     method: MethodName,
     params: Params,
@@ -165,10 +165,10 @@ pub struct Notification {
     params: Params,
 }
 
-/// An answer to a request of ours.
+/// The response to a request that this side sent.
 #[derive(Debug)]
 pub struct Response {
-    /// The id of our request.
+    /// The id of the request.
     pub id: RequestId,
     /// The result as JSON text, or the error.
     pub outcome: Result<Bytes, ErrorObject>,
@@ -177,22 +177,22 @@ pub struct Response {
 /// A JSON-RPC error object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ErrorObject {
-    /// One of the constants of this module, or an own code outside -32768…-32000.
+    /// The error code: a constant of this module, or an application code outside -32768…-32000.
     pub code: i64,
-    /// One sentence.
+    /// A short description of the error, in one sentence.
     pub message: String,
-    /// More, for programs.
+    /// Additional information about the error, for use by programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
 
 impl ErrorObject {
-    /// An error without data.
+    /// Creates an error without data.
     pub fn new(code: i64, message: impl Into<String>) -> ErrorObject {
         ErrorObject { code, message: message.into(), data: None }
     }
 
-    /// The same with data.
+    /// Sets the data.
     pub fn with_data(mut self, data: Value) -> ErrorObject {
         self.data = Some(data);
         self
@@ -207,12 +207,12 @@ impl fmt::Display for ErrorObject {
 
 impl std::error::Error for ErrorObject {}
 
-/// A body that is no message, with the id if one could be read.
+/// The error for a body that is not a valid message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecodeError {
-    /// The request's id, when it was readable.
+    /// The id of the request, if it could be parsed.
     pub id: Option<RequestId>,
-    /// What to answer.
+    /// The error to send in the response.
     pub error: ErrorObject,
 }
 
@@ -224,7 +224,7 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// The name of a method: one of those the protocol knows, or any other.
+/// The name of a method: a constant for methods of the protocol, a string for all others.
 #[derive(Debug)]
 enum MethodName {
     Known(&'static str),
@@ -247,7 +247,7 @@ impl MethodName {
     }
 }
 
-/// The methods a client may name, those that are called most first.
+/// The methods of the protocol that a client may send, the most frequent first.
 const METHODS: [&str; 23] = [
     "tools/call",
     "tools/list",
@@ -274,7 +274,7 @@ const METHODS: [&str; 23] = [
     "notifications/tasks/status",
 ];
 
-/// Decodes a body.
+/// Decodes a body that holds a message or a batch.
 pub fn decode(body: Bytes) -> Result<DecodedBody, DecodeError> {
     match json::outline(&body) {
         Err(fault) => Err(to_decode_error(&body, &fault)),
@@ -311,7 +311,7 @@ fn invalid(id: Option<RequestId>, reason: &str) -> DecodeError {
 
 fn decode_message(body: Bytes, outline: MessageOutline) -> Result<Message, DecodeError> {
     if outline.root != RootKind::Object {
-        return Err(invalid(None, "a message is a JSON object"));
+        return Err(invalid(None, "a message must be a JSON object"));
     }
     let id = match outline.id.is_present() {
         false => None,
@@ -337,9 +337,9 @@ fn decode_message(body: Bytes, outline: MessageOutline) -> Result<Message, Decod
         });
     }
     let Some(id) = id else {
-        return Err(invalid(None, "neither `method` nor `id` is there"));
+        return Err(invalid(None, "`method` and `id` are both missing"));
     };
-    // The id of a response is ours: a refusal that repeated it would look like an answer to it.
+    // A response carries an id of this side. An error that repeats it would look like a response to it.
     let outcome = match (outline.result.is_present(), outline.error.is_present()) {
         (true, false) => Ok(body.slice(outline.result.start as usize..outline.result.end as usize)),
         (false, true) => {
@@ -349,13 +349,13 @@ fn decode_message(body: Bytes, outline: MessageOutline) -> Result<Message, Decod
                 None => return Err(invalid(None, "`error` must be an object with a code and a message")),
             }
         }
-        _ => return Err(invalid(None, "a response has either `result` or `error`")),
+        _ => return Err(invalid(None, "a response must have either `result` or `error`")),
     };
     Ok(Message::Response(Response { id, outcome }))
 }
 
-/// A part of the body. Spans come from the pass over this very body, which checked it to be UTF-8 and
-/// cut it at ASCII bytes.
+/// Returns a part of the body. Spans come from the pass over the same body. That pass checked that the
+/// body is UTF-8, and spans begin and end at ASCII bytes.
 fn slice(body: &Bytes, span: ByteSpan) -> &[u8] {
     body.get(span.start as usize..span.end as usize).unwrap_or_default()
 }
@@ -365,37 +365,37 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 impl Request {
-    /// The method's name.
+    /// Returns the name of the method.
     pub fn method(&self) -> &str {
         self.method.as_str()
     }
-    /// The parameters; empty when the message has none.
+    /// Returns the parameters. They are empty if the message has none.
     pub fn params(&self) -> &Params {
         &self.params
     }
-    /// Lets go of the parameters, and of the body they came in.
+    /// Releases the parameters and the body that holds them.
     pub fn forget_params(&mut self) {
         self.params = Params { body: Bytes::new(), whole: ByteSpan::default(), members: Vec::new() };
     }
 
-    /// The request's id and parameters, taken apart.
+    /// Splits the request into its id and its parameters.
     pub fn into_parts(self) -> (RequestId, Params) {
         (self.id, self.params)
     }
 }
 
 impl Notification {
-    /// The method's name.
+    /// Returns the name of the method.
     pub fn method(&self) -> &str {
         self.method.as_str()
     }
-    /// The parameters; empty when the message has none.
+    /// Returns the parameters. They are empty if the message has none.
     pub fn params(&self) -> &Params {
         &self.params
     }
 }
 
-/// The parameters of a request or notification: member by member, undecoded.
+/// The parameters of a request or notification. Each member is decoded on demand.
 #[derive(Debug)]
 pub struct Params {
     body: Bytes,
@@ -404,38 +404,39 @@ pub struct Params {
 }
 
 impl Params {
-    /// One member.
+    /// Returns one member.
     pub fn get(&self, name: &str) -> Option<RawJson<'_>> {
         self.find(MemberLevel::Params, name)
     }
 
-    /// One member of `_meta`.
+    /// Returns one member of `_meta`.
     pub fn meta(&self, name: &str) -> Option<RawJson<'_>> {
         self.find(MemberLevel::Meta, name)
     }
 
-    /// A member that is a string; `None` when it is missing or of another type.
+    /// Returns a member that is a string. Returns `None` if it is missing or has another type.
     pub fn text(&self, name: &str) -> Option<Cow<'_, str>> {
         self.get(name)?.as_text()
     }
 
-    /// A member's JSON text, sharing the body's memory.
+    /// Returns the JSON text of a member. It shares the memory of the body.
     pub fn get_bytes(&self, name: &str) -> Option<Bytes> {
         let member = self.member(MemberLevel::Params, name)?;
         Some(self.body.slice(member.value.start as usize..member.value.end as usize))
     }
 
-    /// All parameters, decoded as one value; an absent object counts as empty.
+    /// Decodes all parameters as one value. Missing parameters decode like an empty object.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_slice(self.as_bytes())
     }
 
-    /// How many bytes of the client's these parameters keep: the whole body.
+    /// Returns the number of bytes that these parameters keep in memory, which is the size
+    /// of the whole body.
     pub fn size(&self) -> usize {
         self.body.len()
     }
 
-    /// All parameters as JSON text.
+    /// Returns all parameters as JSON text.
     pub fn as_json(&self) -> &str {
         text(self.as_bytes())
     }
@@ -444,7 +445,7 @@ impl Params {
         if self.whole.is_present() { slice(&self.body, self.whole) } else { b"{}" }
     }
 
-    /// Name and JSON text of every member, in order.
+    /// Returns the name and the JSON text of every member, in order.
     pub fn members(&self) -> impl Iterator<Item = (Cow<'_, str>, RawJson<'_>)> {
         self.members
             .iter()
@@ -477,17 +478,17 @@ impl Params {
     }
 }
 
-/// A JSON value that was checked but not decoded.
+/// A JSON value that is validated but not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawJson<'a>(&'a [u8]);
 
 impl<'a> RawJson<'a> {
-    /// The JSON text.
+    /// Returns the JSON text.
     pub fn as_json(self) -> &'a str {
         text(self.0)
     }
 
-    /// The string it is, if it is one.
+    /// Returns the string, if the value is a string.
     pub fn as_text(self) -> Option<Cow<'a, str>> {
         let inner = self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         if inner.contains(&b'\\') {
@@ -497,38 +498,38 @@ impl<'a> RawJson<'a> {
         }
     }
 
-    /// Whether it is this string, written without escapes.
+    /// Returns whether the value is this string, written without escapes.
     fn is_text(self, text: &str) -> bool {
         self.0.len() == text.len() + 2 && self.0[1..].starts_with(text.as_bytes()) && self.0[0] == b'"'
     }
 
-    /// Whether it is an object.
+    /// Returns whether the value is an object.
     pub fn is_object(self) -> bool {
         self.0.first() == Some(&b'{')
     }
 
-    /// Whether it is `null`.
+    /// Returns whether the value is `null`.
     pub fn is_null(self) -> bool {
         self.0 == b"null"
     }
 
-    /// Decodes it.
+    /// Decodes the value.
     pub fn decode<T: serde::de::Deserialize<'a>>(self) -> Result<T, serde_json::Error> {
         serde_json::from_slice(self.0)
     }
 }
 
-/// The start of a success answer, up to the result; [`RESULT_END`] closes it.
+/// Writes the start of a success response, up to the result. [`RESULT_END`] closes it.
 pub fn write_result_start(out: &mut Vec<u8>, id: &RequestId) {
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     id.write_json(out);
     out.extend_from_slice(b",\"result\":");
 }
 
-/// What closes an answer.
+/// The byte that closes a success response.
 pub const RESULT_END: u8 = b'}';
 
-/// A success answer; `result` is JSON text.
+/// Encodes a success response. `result` is JSON text.
 pub fn encode_result(id: &RequestId, result: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(result.len() + 64);
     write_result_start(&mut out, id);
@@ -537,7 +538,8 @@ pub fn encode_result(id: &RequestId, result: &[u8]) -> Vec<u8> {
     out
 }
 
-/// An error answer. Without an id there is no `id` member: the schemas allow its absence, not `null`.
+/// Encodes an error response. Without an id the `id` member is omitted, because the schemas do not
+/// allow `null`.
 pub fn encode_error(id: Option<&RequestId>, error: &ErrorObject) -> Vec<u8> {
     let mut out = Vec::with_capacity(error.message.len() + 96);
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",");
@@ -552,7 +554,7 @@ pub fn encode_error(id: Option<&RequestId>, error: &ErrorObject) -> Vec<u8> {
     out
 }
 
-/// A notification; `params` must serialise to an object.
+/// Encodes a notification. `params` must serialise to an object.
 pub fn encode_notification(method: &str, params: Option<&impl Serialize>) -> Vec<u8> {
     let mut out = Vec::with_capacity(160);
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"method\":");
@@ -565,7 +567,7 @@ pub fn encode_notification(method: &str, params: Option<&impl Serialize>) -> Vec
     out
 }
 
-/// A request of ours.
+/// Encodes a request from this side.
 pub fn encode_request(id: &RequestId, method: &str, params: &impl Serialize) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
@@ -578,7 +580,8 @@ pub fn encode_request(id: &RequestId, method: &str, params: &impl Serialize) -> 
     out
 }
 
-/// Appends a value as JSON; one that cannot be written (a map with keys that are no strings) becomes `null`.
+/// Appends a value as JSON. A value that JSON cannot represent, such as a map whose keys are not
+/// strings, becomes `null`.
 pub fn write_json(out: &mut Vec<u8>, value: &impl Serialize) {
     let start = out.len();
     if serde_json::to_writer(&mut *out, value).is_err() {
@@ -622,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_message() {
+    fn rejects_invalid_messages() {
         for (body, code) in [
             ("", PARSE_ERROR),
             ("{", PARSE_ERROR),
@@ -646,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn a_readable_id_is_echoed_in_the_refusal() {
+    fn an_error_repeats_a_valid_id() {
         assert!(
             refusal(r#"{"jsonrpc":"2.0","id":"x","method":7}"#)
                 .starts_with(r#"{"jsonrpc":"2.0","id":"x","error""#)
@@ -670,7 +673,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_good_or_bad_element_by_element() {
+    fn each_element_of_a_batch_is_decoded_on_its_own() {
         let body = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}, 1, {"jsonrpc":"2.0","method":"x"}]"#;
         let Ok(DecodedBody::Batch(batch)) = decode(body.into()) else { panic!() };
         assert!(matches!(batch[0], Ok(Message::Request(_))));

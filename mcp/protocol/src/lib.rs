@@ -1,14 +1,15 @@
-//! The words of the Model Context Protocol on the wire, every revision: types and codec.
+//! Types and codec for the Model Context Protocol on the wire, for every revision.
 //!
-//! Nothing here awaits or touches a socket. [`jsonrpc`] turns bytes into a [`Message`] and back,
-//! [`revision`] knows what each dated revision of the protocol has, [`shape`] strips from a
-//! definition or a result what a revision does not know. The other modules are the serde types.
+//! This crate does no async work and no I/O. [`jsonrpc`] decodes bytes to a [`Message`] and encodes it
+//! again. [`revision`] lists the differences between the dated revisions. [`shape`] removes from a
+//! definition or a result the members that a revision does not define. The other modules
+//! hold the serde types.
 //!
 //! ```
-//! use bindpost_mcp_protocol::{Incoming, Message, decode};
+//! use bindpost_mcp_protocol::{DecodedBody, Message, decode};
 //!
 //! let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"}}"#;
-//! let Ok(Incoming::One(Message::Request(request))) = decode(body.into()) else { panic!() };
+//! let Ok(DecodedBody::One(Message::Request(request))) = decode(body.into()) else { panic!() };
 //! assert_eq!(request.method(), "tools/call");
 //! assert_eq!(request.params().text("name").as_deref(), Some("add"));
 //! ```

@@ -1,210 +1,212 @@
-//! Who the two sides are and what they can do: `initialize`, `server/discover`.
+//! Names and capabilities of client and server: `initialize`, `server/discover`, completion, logging
+//! and subscriptions.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A picture for a definition or an implementation.
+/// An icon that a client can display in its user interface.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Icon {
-    /// Where it is: an `https:` or `data:` URI.
+    /// The URI of the icon: `https:` or `data:`.
     pub src: String,
-    /// Its media type.
+    /// The media type of the icon, if it differs from the one the source reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Its sizes, `48x48` or `any`.
+    /// The sizes for which the icon is suitable: `48x48`, or `any` for scalable formats.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<String>,
-    /// The background it is made for: `light` or `dark`.
+    /// The background for which the icon is designed: `light` or `dark`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theme: Option<String>,
-    /// Members we do not know.
+    /// Members that this crate does not define, kept unchanged.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// The picture at this address.
+/// Creates an icon with this URI and no other members.
 impl From<&str> for Icon {
     fn from(src: &str) -> Icon {
         Icon { src: src.to_owned(), ..Icon::default() }
     }
 }
 
-/// The name and version of a client or server.
+/// The name, version and description of a client or server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Implementation {
-    /// For programs.
+    /// The identifier of the implementation, for use by programs.
     pub name: String,
-    /// For people.
+    /// A human-readable name for display.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Its own version.
+    /// The version of the implementation, not of the protocol.
     pub version: String,
-    /// What it is for.
+    /// A human-readable description of what the implementation does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its pictures.
+    /// Icons that the other side can display.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// Its home on the web.
+    /// The URL of the implementation's website.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub website_url: Option<String>,
-    /// Members we do not know.
+    /// Members that this crate does not define, kept unchanged.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl Implementation {
-    /// A name and a version.
+    /// Creates an implementation with a name and a version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Implementation {
         Implementation { name: name.into(), version: version.into(), ..Implementation::default() }
     }
 }
 
-/// What `initialize` asks.
+/// The parameters of `initialize`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeParams {
-    /// The revision the client would like.
+    /// The newest revision that the client supports.
     pub protocol_version: String,
-    /// What the client can do.
+    /// The capabilities of the client.
     pub capabilities: ClientCapabilities,
-    /// Who the client is.
+    /// The name and version of the client.
     pub client_info: Implementation,
 }
 
-/// What a client can do. A member that is there, even empty, is a yes.
+/// The capabilities of a client. A member that is present, even as an empty
+/// object, declares the capability.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientCapabilities {
-    /// It can list its roots.
+    /// The client can list its roots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roots: Option<Value>,
-    /// It can ask its model.
+    /// The client can request a completion from its language model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling: Option<Value>,
-    /// It can ask its user; an empty object means by form only.
+    /// The client can request input from its user. An empty object means form mode only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elicitation: Option<Value>,
-    /// Extensions it knows, with their settings.
+    /// The extensions that the client supports, with their settings.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extensions: Map<String, Value>,
-    /// Members we do not know.
+    /// Members that this crate does not define, kept unchanged.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl ClientCapabilities {
-    /// Whether forms can be shown.
+    /// Returns whether the client supports elicitation in form mode.
     pub fn elicits_by_form(&self) -> bool {
         self.elicitation.as_ref().is_some_and(|e| e.get("form").is_some() || e.get("url").is_none())
     }
-    /// Whether URLs can be opened.
+    /// Returns whether the client supports elicitation in URL mode.
     pub fn elicits_by_url(&self) -> bool {
         self.elicitation.as_ref().is_some_and(|e| e.get("url").is_some())
     }
 }
 
-/// What a server can do.
+/// The capabilities of a server. A member that is present declares the capability.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerCapabilities {
-    /// It has tools.
+    /// The server offers tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ListCapability>,
-    /// It has resources.
+    /// The server offers resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourcesCapability>,
-    /// It has prompts.
+    /// The server offers prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompts: Option<ListCapability>,
-    /// It completes arguments.
+    /// The server offers completion of prompt and template arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completions: Option<Map<String, Value>>,
-    /// It sends log messages.
+    /// The server can send log messages to the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logging: Option<Map<String, Value>>,
-    /// Extensions it serves, with their settings.
+    /// The extensions that the server supports, with their settings.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extensions: Map<String, Value>,
-    /// What no revision knows yet.
+    /// Experimental, non-standard capabilities.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub experimental: Map<String, Value>,
 }
 
-/// A list whose changes may be announced.
+/// The settings of the capability `tools` or `prompts`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListCapability {
-    /// Whether changes are announced.
+    /// Whether the server sends a notification when the list changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub list_changed: bool,
 }
 
-/// Resources: their list and their contents may change.
+/// The settings of the capability `resources`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourcesCapability {
-    /// Whether changes of the list are announced.
+    /// Whether the server sends a notification when the list of resources changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub list_changed: bool,
-    /// Whether changes of one resource can be subscribed to.
+    /// Whether the client can subscribe to changes of a resource.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub subscribe: bool,
 }
 
-/// What `initialize` answers.
+/// The result of `initialize`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeResult {
-    /// The revision that holds from here on.
+    /// The revision that the server selected for this session.
     pub protocol_version: String,
-    /// What the server can do.
+    /// The capabilities of the server.
     pub capabilities: ServerCapabilities,
-    /// Who the server is.
+    /// The name and version of the server.
     pub server_info: Implementation,
-    /// How to use the server, for the model.
+    /// Instructions on how to use the server, for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
 }
 
-/// What `server/discover` answers.
+/// The result of `server/discover`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DiscoverResult {
-    /// The revisions this server serves without a handshake.
+    /// The stateless revisions that the server supports.
     pub supported_versions: Vec<String>,
-    /// What the server can do.
+    /// The capabilities of the server.
     pub capabilities: ServerCapabilities,
-    /// How to use the server, for the model.
+    /// Instructions on how to use the server, for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
 }
 
-/// The severity of a log message, as in RFC 5424.
+/// The severity of a log message, as defined in RFC 5424.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum LogLevel {
-    /// For developers.
+    /// Detailed information for debugging.
     Debug,
-    /// Normal work.
+    /// General information about normal operation.
     Info,
-    /// Normal but worth a look.
+    /// A normal but significant event.
     Notice,
-    /// Something may go wrong.
+    /// A warning condition.
     Warning,
-    /// Something went wrong.
+    /// An error condition.
     Error,
-    /// A part does not work.
+    /// A critical condition, such as the failure of a component.
     Critical,
-    /// Act at once.
+    /// A condition that requires immediate action.
     Alert,
-    /// Nothing works.
+    /// The system is unusable.
     Emergency,
 }
 
 impl LogLevel {
-    /// Every level, least severe first.
+    /// All levels, from the least to the most severe.
     pub const ALL: [LogLevel; 8] = [
         LogLevel::Debug,
         LogLevel::Info,
@@ -217,103 +219,106 @@ impl LogLevel {
     ];
 }
 
-/// Asks for a prompt's or a template's argument to be completed.
+/// The parameters of `completion/complete`: a request for values of one argument.
 #[derive(Clone, Debug, Deserialize)]
 pub struct CompleteParams {
-    /// What the argument belongs to.
+    /// The prompt or resource template to which the argument belongs.
     #[serde(rename = "ref")]
     pub reference: CompletionReference,
-    /// The argument and what the user typed so far.
+    /// The argument's name and its current value.
     pub argument: CompletionArgument,
-    /// Arguments that are known already.
+    /// Arguments whose values were already chosen.
     #[serde(default)]
     pub context: CompletionContext,
-    /// Members we do not know. That it is there also makes an array no stand-in for the object.
+    /// Members that this crate does not define. This flattened field also makes serde reject an array
+    /// in place of the object.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// A prompt or a resource template.
+/// A reference to a prompt or a resource template.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "type")]
 pub enum CompletionReference {
-    /// A prompt, by name.
+    /// A prompt, identified by its name.
     #[serde(rename = "ref/prompt")]
     Prompt {
-        /// Its name.
+        /// The name of the prompt.
         name: String,
     },
-    /// A resource template, by URI template.
+    /// A resource template, identified by its URI template.
     #[serde(rename = "ref/resource")]
     Resource {
-        /// Its URI template.
+        /// The URI template.
         uri: String,
     },
 }
 
-/// An argument in the making.
+/// The argument to complete.
 #[derive(Clone, Debug, Deserialize)]
 pub struct CompletionArgument {
-    /// Its name.
+    /// The name of the argument.
     pub name: String,
-    /// What the user typed so far.
+    /// The value that the user has typed so far.
     pub value: String,
-    /// Members we do not know. That it is there also makes an array no stand-in for the object.
+    /// Members that this crate does not define. This flattened field also makes serde reject an array
+    /// in place of the object.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// Arguments that are known already.
+/// Additional context for a completion.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct CompletionContext {
-    /// By name.
+    /// The values of the other arguments that were already chosen, by name.
     #[serde(default)]
     pub arguments: std::collections::BTreeMap<String, String>,
-    /// Members we do not know. That it is there also makes an array no stand-in for the object.
+    /// Members that this crate does not define. This flattened field also makes serde reject an array
+    /// in place of the object.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// Candidates for an argument.
+/// The values that a server suggests for an argument.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Completion {
-    /// At most 100.
+    /// The suggested values, at most [`Completion::MOST`].
     pub values: Vec<String>,
-    /// How many there are in all.
+    /// The total number of available values. It can exceed the number of `values`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<usize>,
-    /// Whether there are more than these.
+    /// Whether more values exist than those in this result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has_more: Option<bool>,
 }
 
 impl Completion {
-    /// The most values one answer may hold.
+    /// The maximum number of values in one result.
     pub const MOST: usize = 100;
 }
 
-/// What a listener wants to hear of (`subscriptions/listen`).
+/// The notifications that a client requests with `subscriptions/listen`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SubscriptionFilter {
-    /// Changes of the list of tools.
+    /// Notify when the list of tools changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tools_list_changed: bool,
-    /// Changes of the list of prompts.
+    /// Notify when the list of prompts changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prompts_list_changed: bool,
-    /// Changes of the list of resources.
+    /// Notify when the list of resources changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resources_list_changed: bool,
-    /// Changes of these resources.
+    /// Notify when one of these resources changes, identified by URI.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resource_subscriptions: Vec<String>,
-    /// Changes of these tasks (tasks extension).
+    /// Notify when one of these tasks changes, identified by task id (tasks extension).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub task_ids: Vec<String>,
-    /// Members we do not know, which we do not promise to honour. That they are here also makes an array
-    /// no stand-in for the object.
+    /// Members that this crate does not define. They are not written back, because the server does not
+    /// honour them. This flattened field also makes serde reject an array in place of the object.
     #[serde(flatten, skip_serializing)]
     pub extra: Map<String, Value>,
 }

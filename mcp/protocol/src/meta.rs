@@ -1,28 +1,28 @@
-//! `_meta`: what travels beside the data, and the keys the protocol reserves in it.
+//! `_meta`: metadata of requests, results and definitions, and the keys that the protocol reserves in it.
 
 /// A `_meta` object.
 pub type Meta = serde_json::Map<String, serde_json::Value>;
 
-/// The revision of a request that stands alone.
+/// The revision of a stateless request (2026-07-28).
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// Who the client is.
+/// The name and version of the client.
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-/// What the client can do.
+/// The capabilities of the client.
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// The least severe log message the client wants for this request.
+/// The minimum severity of the log messages that the client requests for this call.
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// Who the server is, on results.
+/// The name and version of the server, on results.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// The id of the listen request a notification belongs to.
+/// The id of the `subscriptions/listen` request to which a notification belongs.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-/// The token that progress notifications repeat.
+/// The token that the client chose for progress notifications about this request.
 pub const PROGRESS_TOKEN: &str = "progressToken";
-/// W3C trace context: the caller's span.
+/// W3C Trace Context: the caller's trace and span ids.
 pub const TRACEPARENT: &str = "traceparent";
-/// W3C trace context: vendor data.
+/// W3C Trace Context: vendor-specific trace data.
 pub const TRACESTATE: &str = "tracestate";
-/// W3C baggage.
+/// W3C Baggage: key-value pairs of the caller's trace.
 pub const BAGGAGE: &str = "baggage";
 
-/// The tasks extension.
+/// The identifier of the tasks extension.
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";

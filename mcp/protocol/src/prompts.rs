@@ -1,4 +1,4 @@
-//! Prompts: their definitions and messages.
+//! Prompt definitions, their arguments and messages.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -7,47 +7,47 @@ use crate::content::{Content, Role};
 use crate::lifecycle::Icon;
 use crate::meta::Meta;
 
-/// A prompt as `prompts/list` shows it.
+/// A prompt or prompt template that the server offers, as listed by `prompts/list`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Prompt {
-    /// What a get names.
+    /// The identifier of the prompt, sent in `prompts/get`.
     pub name: String,
-    /// For people.
+    /// A human-readable name for display.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// A description of what the prompt provides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What can be filled in.
+    /// The arguments that fill in the prompt template.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<PromptArgument>,
-    /// Pictures.
+    /// Icons that the client can display.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// More.
+    /// Protocol and application metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members we do not know.
+    /// Members that this crate does not define, kept unchanged.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// An argument of a prompt; its value is always a string.
+/// An argument of a prompt. Its value is always a string.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PromptArgument {
-    /// Its name.
+    /// The identifier of the argument.
     pub name: String,
-    /// For people.
+    /// A human-readable name for display.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What to fill in.
+    /// A description of the argument.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether it must be there.
+    /// Whether the client must provide the argument.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub required: bool,
-    /// Members we do not know.
+    /// Members that this crate does not define, kept unchanged.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -55,35 +55,35 @@ pub struct PromptArgument {
 /// One message of a prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PromptMessage {
-    /// Who says it.
+    /// The role of the message's author.
     pub role: Role,
-    /// What is said.
+    /// The content of the message.
     pub content: Content,
 }
 
 impl PromptMessage {
-    /// Said by the user.
+    /// Creates a message with the role `user`.
     pub fn user(content: impl Into<Content>) -> PromptMessage {
         PromptMessage { role: Role::User, content: content.into() }
     }
-    /// Said by the model.
+    /// Creates a message with the role `assistant`.
     pub fn assistant(content: impl Into<Content>) -> PromptMessage {
         PromptMessage { role: Role::Assistant, content: content.into() }
     }
 }
 
-/// What a get gives.
+/// The result of `prompts/get`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GetPromptResult {
-    /// What the messages are for.
+    /// A description of the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The conversation to start with.
+    /// The messages to give to the model, in order.
     pub messages: Vec<PromptMessage>,
-    /// More.
+    /// Protocol and application metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members we do not know.
+    /// Members that this crate does not define, kept unchanged.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }

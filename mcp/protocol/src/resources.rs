@@ -1,4 +1,4 @@
-//! Resources: their definitions, templates and contents.
+//! Resource definitions, resource templates and resource contents.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,100 +9,100 @@ use crate::content::Annotations;
 use crate::lifecycle::Icon;
 use crate::meta::Meta;
 
-/// A resource as `resources/list` shows it.
+/// A resource that the server can read, as listed by `resources/list`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resource {
-    /// What a read names.
+    /// The URI of the resource, sent in `resources/read`.
     pub uri: String,
-    /// For programs.
+    /// The identifier of the resource, for use by programs.
     pub name: String,
-    /// For people.
+    /// A human-readable name for display.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it holds, for the model.
+    /// A description of the resource's contents, for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its media type.
+    /// The media type of the resource, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Hints.
+    /// Optional hints for the client, such as audience and priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Its size in bytes.
+    /// The size of the raw content in bytes, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Pictures.
+    /// Icons that the client can display.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// More.
+    /// Protocol and application metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members we do not know.
+    /// Members that this crate does not define, kept unchanged.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// A family of resources, as `resources/templates/list` shows it.
+/// A template for the URIs of several resources, as listed by `resources/templates/list`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceTemplate {
-    /// An RFC 6570 template of the URIs.
+    /// The URI template (RFC 6570).
     pub uri_template: String,
-    /// For programs.
+    /// The identifier of the template, for use by programs.
     pub name: String,
-    /// For people.
+    /// A human-readable name for display.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What they hold, for the model.
+    /// A description of the resources that the template addresses, for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Their media type, if all have the same.
+    /// The media type of the resources, if all of them have the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Hints.
+    /// Optional hints for the client, such as audience and priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Pictures.
+    /// Icons that the client can display.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// More.
+    /// Protocol and application metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members we do not know.
+    /// Members that this crate does not define, kept unchanged.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// The contents of one resource: text or a blob.
+/// The contents of one resource: text or binary data.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceContents {
-    /// Which resource.
+    /// The URI of the resource.
     pub uri: String,
-    /// Its media type.
+    /// The media type of the contents, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Its text, unless it is a blob.
+    /// The text, if the contents can be represented as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Its bytes as base64, unless it is text.
+    /// Binary data, encoded as base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blob: Option<String>,
-    /// More.
+    /// Protocol and application metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members we do not know.
+    /// Members that this crate does not define, kept unchanged.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl ResourceContents {
-    /// Text.
+    /// Creates text contents.
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> ResourceContents {
         ResourceContents { uri: uri.into(), text: Some(text.into()), ..ResourceContents::default() }
     }
-    /// Bytes.
+    /// Creates binary contents and encodes the bytes as base64.
     pub fn blob(uri: impl Into<String>, bytes: impl AsRef<[u8]>) -> ResourceContents {
         ResourceContents {
             uri: uri.into(),
@@ -110,22 +110,22 @@ impl ResourceContents {
             ..ResourceContents::default()
         }
     }
-    /// The same with a media type.
+    /// Sets the media type.
     pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> ResourceContents {
         self.mime_type = Some(mime_type.into());
         self
     }
 }
 
-/// What a read gives.
+/// The result of `resources/read`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReadResourceResult {
-    /// One item, or several for a folder.
+    /// The contents: one item, or several for a resource such as a directory.
     pub contents: Vec<ResourceContents>,
-    /// More.
+    /// Protocol and application metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members we do not know.
+    /// Members that this crate does not define, kept unchanged.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -134,9 +134,9 @@ pub struct ReadResourceResult {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListResourcesResult {
-    /// The definitions.
+    /// The resources on this page.
     pub resources: Vec<Resource>,
-    /// What asks for the next page, if there is one.
+    /// The cursor of the next page, if more results exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }

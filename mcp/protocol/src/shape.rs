@@ -1,7 +1,7 @@
-//! [`ShapeForRevision`]: leave out of a definition or a result what a revision does not know.
+//! [`ShapeForRevision`]: removes from a definition or a result the members that a revision does not define.
 //!
-//! Serialising is the same for all revisions; a value is shaped first. Old clients parse strictly,
-//! so a field from the future can make them drop a whole list.
+//! Serialisation is the same for all revisions, so a value is shaped first. Old clients parse strictly.
+//! An unknown member can make them discard a whole list.
 
 use serde_json::{Map, Value};
 
@@ -12,9 +12,9 @@ use crate::resources::{ReadResourceResult, Resource, ResourceContents, ResourceT
 use crate::revision::Revision;
 use crate::tools::{CallToolResult, Tool};
 
-/// Can be written the way a revision expects it.
+/// A value that can be adapted to a revision.
 pub trait ShapeForRevision {
-    /// Leaves out, or says otherwise, what `revision` does not have.
+    /// Removes or replaces the parts that `revision` does not define.
     fn shape(&mut self, revision: Revision);
 }
 
@@ -41,7 +41,7 @@ impl ShapeForRevision for Tool {
     }
 }
 
-/// Whether a schema's root says `type: object`, which output schemas had to until 2025-11-25.
+/// Returns whether the root of a schema has `type: object`. Output schemas require it until 2025-11-25.
 fn describes_object(schema: &Value) -> bool {
     schema.get("type").and_then(Value::as_str) == Some("object")
 }
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_shows_each_revision_what_it_knows() {
+    fn a_tool_has_only_the_members_that_its_revision_defines() {
         let members = |revision| {
             let value = shaped(full_tool(), revision);
             value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ")
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn structure_that_is_no_object_is_for_2026_07_28_only() {
+    fn structured_content_other_than_an_object_requires_2026_07_28() {
         let tool = Tool { output_schema: Some(json!({"type": "array"})), ..full_tool() };
         assert!(shaped(tool.clone(), Revision::V2025_11_25).get("outputSchema").is_none());
         assert!(shaped(tool, Revision::V2026_07_28).get("outputSchema").is_some());
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn old_revisions_get_words_for_content_they_do_not_know() {
+    fn old_revisions_get_text_for_content_they_do_not_define() {
         let link = Content::link(Resource { uri: "a://b".into(), name: "b".into(), ..Resource::default() });
         assert_eq!(shaped(link, Revision::V2025_03_26), json!({"type": "text", "text": "b: a://b"}));
         let audio = Content::audio(b"x", "audio/wav");
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_content_and_members_survive() {
+    fn unknown_content_and_members_are_kept() {
         let value = json!({"type": "hologram", "beam": [1, 2]});
         let content: Content = serde_json::from_value(value.clone()).unwrap();
         assert_eq!(shaped(content, Revision::V2026_07_28), value);

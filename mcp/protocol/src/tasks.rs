@@ -1,58 +1,59 @@
-//! The tasks extension: calls that outlive their request.
+//! The tasks extension: tool calls that continue after their request was answered.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Where a task stands.
+/// The status of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// Runs.
+    /// The task is running.
     Working,
-    /// Waits for answers (`tasks/update`).
+    /// The task requires input from the client, sent with `tasks/update`.
     InputRequired,
-    /// Ended with a result.
+    /// The task ended with a result.
     Completed,
-    /// Ended with a JSON-RPC error.
+    /// The task ended with a JSON-RPC error.
     Failed,
-    /// Ended by `tasks/cancel`.
+    /// The task was cancelled with `tasks/cancel`.
     Cancelled,
 }
 
 impl TaskStatus {
-    /// Whether it stays as it is.
+    /// Returns whether the status is final.
     pub fn is_terminal(self) -> bool {
         matches!(self, TaskStatus::Completed | TaskStatus::Failed | TaskStatus::Cancelled)
     }
 }
 
-/// A task as the wire shows it.
+/// A task, as written in results and notifications.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
-    /// Unguessable.
+    /// The unguessable identifier of the task.
     pub task_id: String,
-    /// Where it stands.
+    /// The current status.
     pub status: TaskStatus,
-    /// More on that, for people.
+    /// A human-readable message about the current status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_message: Option<String>,
-    /// RFC 3339.
+    /// The creation time, as an RFC 3339 timestamp.
     pub created_at: String,
-    /// RFC 3339.
+    /// The time of the last update, as an RFC 3339 timestamp.
     pub last_updated_at: String,
-    /// How long it is kept, in milliseconds from its creation; `null` for ever.
+    /// The time for which the server keeps the task, in milliseconds from its creation.
+    /// `null` means no limit.
     pub ttl_ms: Option<u64>,
-    /// How often to ask.
+    /// The suggested interval between two `tasks/get` requests, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub poll_interval_ms: Option<u64>,
-    /// What it waits for.
+    /// The outstanding input requests, by key, while the status is `input_required`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub input_requests: Map<String, Value>,
-    /// How it completed.
+    /// The result of the call, if the task completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// Why it failed.
+    /// The JSON-RPC error, if the task failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<crate::ErrorObject>,
 }

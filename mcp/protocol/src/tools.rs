@@ -1,4 +1,4 @@
-//! Tools: their definitions and results.
+//! Tool definitions and the results of tool calls.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -7,94 +7,95 @@ use crate::content::Content;
 use crate::lifecycle::Icon;
 use crate::meta::Meta;
 
-/// A tool as `tools/list` shows it.
+/// A tool that the client can call, as listed by `tools/list`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tool {
-    /// What a call names.
+    /// The identifier of the tool, sent in `tools/call`.
     pub name: String,
-    /// For people.
+    /// A human-readable name for display.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does, for the model.
+    /// A description of the tool. It helps the model decide when and how to call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// JSON Schema of the arguments; its root has `type: object`.
+    /// The JSON Schema of the arguments. Its root has `type: object`.
     pub input_schema: Value,
-    /// JSON Schema of the structured content.
+    /// The JSON Schema of `structuredContent` in the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// Hints on what a call may do.
+    /// Optional hints on the behavior of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
-    /// Pictures.
+    /// Icons that the client can display.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// More.
+    /// Protocol and application metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members we do not know.
+    /// Members that this crate does not define, kept unchanged.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// Hints on what a call of a tool may do. They are not promises.
+/// Hints on the behavior of a tool. Clients must not rely on hints from an untrusted server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolAnnotations {
-    /// For people; `Tool.title` is newer.
+    /// A human-readable title. Newer revisions prefer `Tool.title`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Changes nothing.
+    /// Whether the tool leaves its environment unmodified. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
-    /// May destroy something.
+    /// Whether the tool may perform destructive updates, not only additions. Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// Twice does the same as once.
+    /// Whether repeated calls with the same arguments have no additional effect. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// Reaches out into the world.
+    /// Whether the tool may interact with external entities outside a closed domain. Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
-    /// Members we do not know.
+    /// Members that this crate does not define, kept unchanged.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// What a call gives.
+/// The result of `tools/call`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallToolResult {
-    /// For the model. Always there, even empty.
+    /// The unstructured result as content blocks. It is always written, even when empty.
     #[serde(default)]
     pub content: Vec<Content>,
-    /// For programs: what `outputSchema` describes.
+    /// The structured result as JSON. It matches the tool's `outputSchema` if one is defined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Value>,
-    /// The tool ran and failed; `content` says why.
+    /// Whether the tool call failed. `content` then describes the failure to the model.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
-    /// More.
+    /// Protocol and application metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// Members we do not know.
+    /// Members that this crate does not define, kept unchanged.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl CallToolResult {
-    /// One piece of text.
+    /// Creates a successful result with one text block.
     pub fn text(text: impl Into<String>) -> CallToolResult {
         CallToolResult { content: vec![Content::text(text)], ..CallToolResult::default() }
     }
-    /// A failure the model can read.
+    /// Creates a failed result whose text the model can read.
     pub fn error(text: impl Into<String>) -> CallToolResult {
         CallToolResult { is_error: true, ..CallToolResult::text(text) }
     }
-    /// Structured content, with the same JSON as text for clients that know no structure.
+    /// Creates a result with structured content. The same JSON is added as text for clients that do not
+    /// support structured content.
     pub fn structured(value: Value) -> CallToolResult {
-        // Not `to_string`: writing by way of a formatter costs twice as much.
+        // `Value::to_string` writes through a formatter, which takes twice as long.
         let text = serde_json::to_string(&value).unwrap_or_default();
         CallToolResult { structured_content: Some(value), ..CallToolResult::text(text) }
     }

@@ -1,7 +1,7 @@
 //! [`Caller`]: the authenticated identity behind a request. [`AccessRule`]: which callers may use an entry.
 //!
-//! Nothing here knows how an identity is established; a transport does that and asks
-//! [`Server::required_access`] what a message needs before it hands the message on.
+//! Authentication is the task of the transport, not of this module. The transport calls
+//! [`Server::required_access`] to authorize a message before it dispatches it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,10 +12,10 @@ use serde_json::{Map, Value};
 use crate::dispatch::find_method;
 use crate::server::Server;
 
-/// The authenticated identity behind a request; anonymous unless a transport says otherwise.
+/// The authenticated identity behind a request. The default is anonymous.
 ///
-/// Two callers are the same if their ids are: rights may change from one token to the next, and sessions,
-/// sealed states, streams and tasks belong to the caller that made them.
+/// Two callers are equal if their ids are equal, because rights may change from one token to the next.
+/// Sessions, request states, streams and tasks belong to the caller that created them.
 ///
 /// ```
 /// use bindpost_mcp_server::{Caller, Identity};
@@ -27,24 +27,23 @@ use crate::server::Server;
 #[derive(Clone, Debug, Default)]
 pub struct Caller(Option<Arc<Identity>>);
 
-/// What a caller is, and so by what it gets its rights.
+/// The kind of a caller, which decides how it gets its rights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallerKind {
-    /// No caller is known.
+    /// The request is unauthenticated.
     Anonymous,
-    /// A user who lets an application act for them. It may do what they granted it: scopes.
+    /// A user on whose behalf an application acts. Its rights are the scopes that the user granted.
     User,
-    /// An application that acts for itself. It may do what it was assigned: roles.
+    /// An application that acts on its own behalf. Its rights are the roles that were assigned to it.
     Application,
-    /// A caller that is known, of neither kind: that of an API key, or of an authorizer that says no more. It
-    /// gets its rights as a user does.
+    /// An authenticated caller of neither kind, such as an API key. Its rights work like those of a user.
     #[default]
     Other,
 }
 
 impl CallerKind {
-    /// Its name in logs.
+    /// Returns the name of the kind in logs.
     pub fn as_str(self) -> &'static str {
         match self {
             CallerKind::Anonymous => "anonymous",
@@ -55,7 +54,7 @@ impl CallerKind {
     }
 }
 
-/// A caller's key, its name, and what it may do.
+/// The id, name, rights and claims of an authenticated caller.
 #[derive(Clone, Default, PartialEq)]
 pub struct Identity {
     id: String,
@@ -67,7 +66,7 @@ pub struct Identity {
     expires_at: Option<Instant>,
 }
 
-/// Claims are for handlers, not for logs.
+/// Shows the id only: claims must not reach the logs.
 impl std::fmt::Debug for Identity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Identity").field("id", &self.id).finish_non_exhaustive()
@@ -75,49 +74,50 @@ impl std::fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// The identity with this stable key: issuer and subject, or the name of an API key; never a secret.
+    /// Returns an identity with this stable id: issuer and subject, or the name of an API key. The id must
+    /// not be a secret.
     pub fn new(id: impl Into<String>) -> Identity {
         Identity { id: id.into(), ..Identity::default() }
     }
 
-    /// Its name for people.
+    /// Sets the display name.
     pub fn name(mut self, name: impl Into<String>) -> Identity {
         self.name = Some(name.into());
         self
     }
 
-    /// It is a user, for whom an application acts.
+    /// Marks the identity as a user on whose behalf an application acts.
     pub fn user(mut self) -> Identity {
         self.kind = CallerKind::User;
         self
     }
 
-    /// It is an application that acts for itself: only its roles give it rights.
+    /// Marks the identity as an application that acts on its own behalf. Only its roles give it rights.
     pub fn application(mut self) -> Identity {
         self.kind = CallerKind::Application;
         self
     }
 
-    /// One more right that a user has granted.
+    /// Adds a scope that the user granted.
     pub fn scope(mut self, scope: impl Into<String>) -> Identity {
         self.scopes.push(scope.into());
         self
     }
 
-    /// One more role, of the application or of the user.
+    /// Adds a role of the application or of the user.
     pub fn role(mut self, role: impl Into<String>) -> Identity {
         self.roles.push(role.into());
         self
     }
 
-    /// What the token or the platform says of it.
+    /// Sets the claims from the token or the platform.
     pub fn claims(mut self, claims: Map<String, Value>) -> Identity {
         self.claims = claims;
         self
     }
 
-    /// When the credentials it was established by expire. Requests are checked by the authorizer, each on its
-    /// own; this is for what outlives a request, such as a stream.
+    /// Sets the time when the credentials expire. The authorizer checks each request on its own. The expiry
+    /// is for things that outlive a request, such as a stream.
     pub fn expires_at(mut self, deadline: Instant) -> Identity {
         self.expires_at = Some(deadline);
         self
@@ -145,86 +145,85 @@ impl std::hash::Hash for Caller {
 }
 
 impl Caller {
-    /// Nobody in particular.
+    /// The caller of an unauthenticated request.
     pub const ANONYMOUS: Caller = Caller(None);
 
-    /// The identity with this stable key and nothing else.
+    /// Returns a caller with this stable id and no rights or claims.
     pub fn new(id: impl Into<String>) -> Caller {
         Identity::new(id).into()
     }
 
-    /// The identity's key; `None` for anonymous.
+    /// Returns the id; `None` for anonymous.
     pub fn id(&self) -> Option<&str> {
         self.0.as_deref().map(|identity| identity.id.as_str())
     }
 
-    /// Its name for people, if it has one.
+    /// Returns the display name, if it has one.
     pub fn name(&self) -> Option<&str> {
         self.0.as_deref()?.name.as_deref()
     }
 
-    /// Whether somebody is known.
+    /// Returns whether the caller is authenticated.
     pub fn is_authenticated(&self) -> bool {
         self.0.is_some()
     }
 
-    /// The rights a user has granted.
+    /// Returns the scopes that the user granted.
     pub fn scopes(&self) -> &[String] {
         self.0.as_deref().map(|identity| identity.scopes.as_slice()).unwrap_or_default()
     }
 
-    /// The roles that were assigned to the application, or to the user.
+    /// Returns the roles that were assigned to the application or to the user.
     pub fn roles(&self) -> &[String] {
         self.0.as_deref().map(|identity| identity.roles.as_slice()).unwrap_or_default()
     }
 
-    /// Whether a user has granted this right.
+    /// Returns whether the user granted this scope.
     pub fn has_scope(&self, scope: &str) -> bool {
         self.scopes().iter().any(|granted| granted == scope)
     }
 
-    /// Whether the application, or the user, has this role.
+    /// Returns whether the application or the user has this role.
     pub fn has_role(&self, role: &str) -> bool {
         self.roles().iter().any(|given| given == role)
     }
 
-    /// One thing the token or the platform says of it.
+    /// Returns one claim from the token or the platform.
     pub fn claim(&self, name: &str) -> Option<&Value> {
         self.claims()?.get(name)
     }
 
-    /// Everything the token or the platform says of it; `None` for anonymous.
+    /// Returns all claims from the token or the platform; `None` for anonymous.
     pub fn claims(&self) -> Option<&Map<String, Value>> {
         self.0.as_deref().map(|identity| &identity.claims)
     }
 
-    /// When the credentials of this request expire, any tolerance for differing clocks included; `None` if they
-    /// do not expire, or if the authorizer does not know. It is no part of who the caller is: two callers with
-    /// the same id are the same, whenever their credentials expire.
+    /// Returns when the credentials of this request expire, including any tolerance for clock skew. `None`
+    /// means that they do not expire or that the authorizer does not provide the time. The expiry is not
+    /// part of the identity: two callers with the same id are equal.
     pub fn expires_at(&self) -> Option<Instant> {
         self.0.as_deref()?.expires_at
     }
 
-    /// What it is: a user, an application, neither, or not known.
+    /// Returns the kind of the caller.
     pub fn kind(&self) -> CallerKind {
         self.0.as_deref().map_or(CallerKind::Anonymous, |identity| identity.kind)
     }
 }
 
-/// Who may use an entry: any known caller, unless it says otherwise.
+/// The callers that may use an entry. The default is every authenticated caller.
 ///
-/// Each kind of caller is let in by what is demanded of it, and by nothing else: users by scopes and roles of
-/// users, applications by roles of applications. Where something is demanded of one kind only, the other is
-/// refused.
+/// Users are authorized by scopes and user roles, applications by application roles. If a rule has
+/// requirements for one kind of caller only, callers of the other kind are rejected.
 ///
 /// ```
-/// use bindpost_mcp_server::{Access, Caller, Identity};
+/// use bindpost_mcp_server::{AccessRule, Caller, Identity};
 ///
-/// let access = Access::default().with_scopes(["orders.write"]).with_roles(["Orders.Write"]);
+/// let access = AccessRule::default().with_scopes(["orders.write"]).with_roles(["Orders.Write"]);
 /// let user = Caller::from(Identity::new("alice").user().scope("orders.write"));
 /// let application = Caller::from(Identity::new("till").application().role("Orders.Write"));
 /// assert!(access.permits(&user) && access.permits(&application));
-/// // The role of a user is no right of an application.
+/// // An application role does not authorize a user.
 /// let other = Caller::from(Identity::new("bob").user().scope("other").role("Orders.Write"));
 /// assert!(!access.permits(&other));
 /// ```
@@ -236,61 +235,62 @@ pub struct AccessRule {
     roles: Vec<String>,
 }
 
-/// What a caller that may not use an entry would need.
+/// The rights that a rejected caller would need to use an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LackingRights<'a> {
-    /// Scopes: all that the entry demands if one of them is missing. A client can ask its user for them.
+    /// All scopes that the entry requires, if at least one is missing. A client can ask its user
+    /// to grant them.
     pub scopes: &'a [String],
-    /// Roles: all that the entry demands of this kind of caller if one of them is missing. They are assigned by
-    /// an administrator.
+    /// All roles that the entry requires of this kind of caller, if at least one is missing. An administrator
+    /// assigns them.
     pub roles: &'a [String],
 }
 
 impl AccessRule {
-    /// Anybody, known or not.
+    /// Returns a rule that permits every caller, authenticated or not.
     pub fn anonymous() -> AccessRule {
         AccessRule { anonymous: true, ..AccessRule::default() }
     }
 
-    /// Callers whose user has granted all of these rights.
+    /// Requires all of these scopes of users.
     pub fn with_scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> AccessRule {
         self.scopes.extend(scopes.into_iter().map(Into::into));
         self
     }
 
-    /// Users who have all of these roles, besides the scopes.
+    /// Requires all of these roles of users, in addition to the scopes.
     pub fn with_user_roles(mut self, roles: impl IntoIterator<Item = impl Into<String>>) -> AccessRule {
         self.user_roles.extend(roles.into_iter().map(Into::into));
         self
     }
 
-    /// Applications that act for themselves and have all of these roles. Nothing else lets an application in.
+    /// Permits applications that act on their own behalf and have all of these roles.
     pub fn with_roles(mut self, roles: impl IntoIterator<Item = impl Into<String>>) -> AccessRule {
         self.roles.extend(roles.into_iter().map(Into::into));
         self
     }
 
-    /// Whether anybody may.
+    /// Returns whether every caller is permitted, authenticated or not.
     pub fn is_anonymous(&self) -> bool {
         self.anonymous
     }
 
-    /// The scopes that a user needs, all of them.
+    /// Returns the scopes that a user needs. All of them are required.
     pub fn scopes(&self) -> &[String] {
         &self.scopes
     }
 
-    /// The roles that a user needs besides the scopes, all of them.
+    /// Returns the roles that a user needs in addition to the scopes. All of them are required.
     pub fn user_roles(&self) -> &[String] {
         &self.user_roles
     }
 
-    /// The roles that an application needs, all of them.
+    /// Returns the roles that an application needs. All of them are required.
     pub fn roles(&self) -> &[String] {
         &self.roles
     }
 
-    /// Whether this caller may.
+    /// Returns whether this caller is permitted.
     pub fn permits(&self, caller: &Caller) -> bool {
         if self.anonymous {
             return true;
@@ -311,8 +311,8 @@ impl AccessRule {
         }
     }
 
-    /// What this caller lacks. Nothing of both kinds, although it may not, means that the entry is not for its
-    /// kind of caller.
+    /// Returns the rights that this caller lacks. If both lists are empty although the caller is not
+    /// permitted, the rule excludes its kind of caller.
     pub fn lacking_rights(&self, caller: &Caller) -> LackingRights<'_> {
         fn unless_all(demanded: &[String], has: impl Fn(&str) -> bool) -> &[String] {
             if demanded.iter().all(|right| has(right)) { &[] } else { demanded }
@@ -330,26 +330,28 @@ impl AccessRule {
     }
 }
 
-/// What a message demands of its caller.
+/// The access that a message requires of its caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequiredAccess {
-    /// It opens a conversation, keeps one going, lists: open while the server is.
+    /// The message opens or continues a conversation, or lists entries. An unauthenticated caller is accepted if
+    /// the server admits anonymous callers.
     Opening,
-    /// A known caller, whoever it is.
+    /// Any authenticated caller.
     Known,
-    /// What these entries demand, all of them.
+    /// A caller that the rules of all these entries permit.
     Entries(Vec<Arc<AccessRule>>),
 }
 
 impl RequiredAccess {
     pub(crate) fn from_rule(access: Option<Arc<AccessRule>>) -> RequiredAccess {
-        // A name that is not there demands what most entries do: nobody learns what is there by asking.
+        // An unknown name has the default rule, so that an unauthenticated caller cannot probe
+        // which names exist.
         access.map_or(RequiredAccess::Known, |access| RequiredAccess::Entries(vec![access]))
     }
 }
 
 impl Server {
-    /// What a request demands of its caller, whatever its revision.
+    /// Returns the access that a request requires of its caller. It does not depend on the revision.
     pub fn required_access(&self, request: &Request) -> RequiredAccess {
         match find_method(request.method()) {
             Some(line) => (line.demands)(self.shared(), request.params()),
@@ -357,12 +359,12 @@ impl Server {
         }
     }
 
-    /// Whether at least one entry is for anybody.
+    /// Returns whether at least one entry permits unauthenticated callers.
     pub fn has_anonymous_entries(&self) -> bool {
         self.shared().catalog.snapshot().has_anonymous()
     }
 
-    /// Every scope that some entry needs, sorted.
+    /// Returns every scope that some entry requires, sorted.
     pub fn scopes(&self) -> Vec<String> {
         self.shared().catalog.snapshot().scopes()
     }
@@ -373,7 +375,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_opens_to_whom_it_says() {
+    fn a_rule_permits_the_callers_it_names() {
         let user = Caller::from(Identity::new("u").user().scope("a").scope("b").role("Manager"));
         let key = Caller::from(Identity::new("key:k").scope("a").scope("b").role("Orders.All"));
         let app = Caller::from(Identity::new("app").application().role("a").role("Orders.All"));
@@ -388,7 +390,7 @@ mod tests {
             (access().with_scopes(["a"]).with_roles(["Other"]), true, true, false, false),
             (access().with_roles(["Orders.All"]), false, false, true, false),
             (access().with_roles(["Orders.All", "Other"]), false, false, false, false),
-            // The roles of users are demanded besides the scopes, and of users only.
+            // User roles are required in addition to the scopes, and of users only.
             (access().with_scopes(["a"]).with_user_roles(["Manager"]), true, false, false, false),
             (access().with_scopes(["c"]).with_user_roles(["Manager"]), false, false, false, false),
             (access().with_user_roles(["Manager"]), true, false, false, false),
@@ -401,14 +403,14 @@ mod tests {
     }
 
     #[test]
-    fn an_application_has_no_use_for_scopes() {
+    fn scopes_give_no_rights_to_an_application() {
         let app = Caller::from(Identity::new("app").application().scope("a").role("Other"));
         assert!(!AccessRule::default().with_scopes(["a"]).permits(&app));
         assert!(!AccessRule::default().with_scopes(["a"]).with_roles(["Orders.All"]).permits(&app));
     }
 
     #[test]
-    fn what_is_lacking_is_told_by_kind() {
+    fn lacking_rights_depend_on_the_kind_of_caller() {
         let access = AccessRule::default().with_scopes(["a", "b"]).with_user_roles(["M"]).with_roles(["R"]);
         let identity = || Identity::new("i");
         for (caller, scopes, roles) in [
@@ -429,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expiry_is_no_part_of_who_the_caller_is() {
+    fn the_expiry_is_not_part_of_the_identity() {
         let now = Instant::now();
         let [soon, late] = [1, 3600].map(|seconds| {
             Caller::from(Identity::new("u").expires_at(now + std::time::Duration::from_secs(seconds)))

@@ -1,8 +1,8 @@
-//! [`ByteBudget`]: how many bytes a server keeps for its clients, all together.
+//! [`ByteBudget`]: the limit on the bytes that a server holds for all its clients together.
 //!
-//! Bodies that are being received, bodies of calls that wait, messages that clients have not read, the pasts of
-//! streams, results of tasks, subscriptions and large answers on their way all count. When the budget is used up, the
-//! oldest pasts are dropped first; then what would keep more is refused.
+//! The budget includes bodies being received, bodies of queued calls, unread and retained messages of
+//! streams, results of tasks, subscriptions, and large responses being sent. When it is exhausted, the
+//! oldest retained messages are dropped first. Then reservations fail.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -10,61 +10,62 @@ use std::time::{Duration, Instant};
 
 use crate::peer::stream::MessageStream;
 
-/// What is at most this large may use the whole budget. Larger things leave a quarter of it free, so that a few large
-/// bodies do not keep ordinary calls out.
+/// Reservations up to this size may use the whole budget. Larger ones leave a quarter of it free, so that a
+/// few large bodies do not block ordinary calls.
 const SMALL: usize = 64 * 1024;
-/// Pasts are dropped in steps of at least this part of the budget, so that not every message looks for one.
+/// At least this fraction (one in `STEP`) of the budget is freed at once, so that not every message evicts.
 const STEP: usize = 16;
-/// For how long nothing is looked for after there was nothing left to drop.
+/// The pause before the next eviction after an eviction found nothing to drop.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// For how long a client whose connection was cut has its messages kept, whatever else there is no room for.
+/// Unread messages of a disconnected client are not evicted for this long.
 const PARKED: Duration = Duration::from_secs(30);
 
-/// How many bytes a server keeps for its clients, all together.
+/// The limit on the bytes that a server holds for all its clients together.
 #[derive(Debug)]
 pub struct ByteBudget {
     used: AtomicUsize,
     most: usize,
-    pasts: Mutex<RetainedStreams>,
+    retained: Mutex<RetainedStreams>,
 }
 
-/// The streams that keep what they delivered.
+/// The streams that retain delivered messages.
 #[derive(Debug, Default)]
 struct RetainedStreams {
     streams: Vec<Weak<MessageStream>>,
-    /// There was nothing to drop when last looked at; looked at again from then on.
+    /// The next eviction starts no earlier than this, because the last one found nothing to drop.
     look_again: Option<Instant>,
 }
 
 impl ByteBudget {
     pub(crate) fn new(most: usize) -> Arc<ByteBudget> {
-        Arc::new(ByteBudget { used: AtomicUsize::new(0), most, pasts: Mutex::default() })
+        Arc::new(ByteBudget { used: AtomicUsize::new(0), most, retained: Mutex::default() })
     }
 
-    /// The bytes that are kept now.
+    /// Returns the bytes that are held now.
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing more may be kept. New calls are refused then: their answers would be kept, too.
+    /// Returns whether the budget is exhausted. New calls are rejected then, because their responses would
+    /// need memory too.
     pub fn is_exhausted(&self) -> bool {
         self.used() >= self.most
     }
 
-    /// Counts these bytes until what is returned is dropped; `None` if they are too many.
+    /// Reserves these bytes until the reservation is dropped. Returns `None` if the budget does not allow it.
     pub fn reserve(self: &Arc<Self>, bytes: usize) -> Option<ByteReservation> {
         let mut reserved = ByteReservation { budget: self.clone(), bytes: 0 };
         reserved.grow_to(bytes).then_some(reserved)
     }
 
-    /// Counts these bytes, however many there are: they are here already.
+    /// Reserves these bytes even beyond the limit, because they are in memory already.
     pub fn reserve_anyway(self: &Arc<Self>, bytes: usize) -> ByteReservation {
         self.take_anyway(bytes);
         ByteReservation { budget: self.clone(), bytes }
     }
 
-    /// Takes bytes of something large, or of something there is much of.
+    /// Takes bytes for a large object or for one of many. A quarter of the budget stays free.
     pub(crate) fn take_bulk(&self, bytes: usize) -> bool {
         self.try_take(bytes, self.most - self.most / 4)
     }
@@ -86,28 +87,29 @@ impl ByteBudget {
     }
 
     fn lock_retained(&self) -> MutexGuard<'_, RetainedStreams> {
-        self.pasts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.retained.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a stream whose past may be dropped.
+    /// Registers a stream whose retained messages may be evicted.
     pub(crate) fn register_retained(&self, stream: &Arc<MessageStream>) {
-        let mut pasts = self.lock_retained();
-        if pasts.streams.len() == pasts.streams.capacity() {
-            pasts.streams.retain(|stream| stream.strong_count() > 0);
+        let mut retained = self.lock_retained();
+        if retained.streams.len() == retained.streams.capacity() {
+            retained.streams.retain(|stream| stream.strong_count() > 0);
         }
-        pasts.streams.push(Arc::downgrade(stream));
+        retained.streams.push(Arc::downgrade(stream));
     }
 
-    /// Drops the oldest pasts until this many bytes more may be taken: first what was delivered, then what has waited
-    /// long for clients that do not read. Nothing is dropped if all of it would not do. `false` if nothing was.
+    /// Evicts the oldest retained messages until this many more bytes fit: first delivered messages, then
+    /// messages that have waited long for disconnected clients. If evicting all of them would not suffice,
+    /// nothing is evicted. Returns whether something was evicted.
     #[cold]
     fn evict_retained(&self, bytes: usize, most: usize) -> bool {
         let mut streams: Vec<Arc<MessageStream>> = {
-            let pasts = self.lock_retained();
-            if pasts.look_again.is_some_and(|at| Instant::now() < at) {
+            let retained = self.lock_retained();
+            if retained.look_again.is_some_and(|at| Instant::now() < at) {
                 return false;
             }
-            pasts.streams.iter().filter_map(Weak::upgrade).collect()
+            retained.streams.iter().filter_map(Weak::upgrade).collect()
         };
         let needed = self.used().saturating_add(bytes).saturating_sub(most);
         let droppable: usize = streams.iter().map(|stream| stream.droppable(PARKED)).sum();
@@ -129,12 +131,12 @@ impl ByteBudget {
             }
             freed += stream.drop_parked(PARKED);
         }
-        tracing::debug!(freed, used = self.used(), "dropped the oldest pasts of streams");
+        tracing::debug!(freed, used = self.used(), "dropped the oldest retained messages of streams");
         freed > 0
     }
 }
 
-/// Bytes that count towards a budget, given back when dropped.
+/// Reserved bytes of a budget. Dropping the reservation releases them.
 #[derive(Debug)]
 pub struct ByteReservation {
     budget: Arc<ByteBudget>,
@@ -142,7 +144,8 @@ pub struct ByteReservation {
 }
 
 impl ByteReservation {
-    /// Counts this many bytes from now on; `false` if they are too many, and then nothing changes. It never shrinks.
+    /// Grows the reservation to this many bytes. Returns `false` and changes nothing if the budget does not
+    /// allow it. A reservation never shrinks.
     pub fn grow_to(&mut self, bytes: usize) -> bool {
         let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) else { return true };
         let budget = &self.budget;
@@ -165,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_reserved_is_given_back() {
+    fn dropped_reservations_are_released() {
         let budget = ByteBudget::new(1_000);
         let held = budget.reserve(900).unwrap();
         assert!(budget.reserve(101).is_none());
@@ -179,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn large_things_leave_room_for_small_ones() {
+    fn large_reservations_leave_room_for_small_ones() {
         let budget = ByteBudget::new(400 * 1024);
         let large = budget.reserve(300 * 1024).unwrap();
         assert!(budget.reserve(SMALL + 1).is_none());

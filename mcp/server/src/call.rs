@@ -1,4 +1,4 @@
-//! One call of a handler: its state. What drives it is in [`running`].
+//! The state of one call of a handler. [`running`] polls it.
 
 pub(crate) mod answer;
 pub(crate) mod ask;
@@ -41,10 +41,10 @@ use crate::peer::stream::MessageStream;
 use crate::server::{CachePolicy, ServerState};
 use crate::transport::{DeliveryTarget, HttpRequest};
 
-/// A handler at work.
+/// The future of a handler.
 pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Result<HandlerOutput, ToolError>> + Send>>;
 
-/// What a handler ends with.
+/// The output of a handler.
 #[derive(Debug)]
 pub(crate) enum HandlerOutput {
     Tool(CallToolResult),
@@ -52,11 +52,11 @@ pub(crate) enum HandlerOutput {
     Resource(ReadResourceResult),
     Listed(ListResourcesResult),
     Completed(Completion),
-    /// A listener's graceful end: nothing but `_meta`.
+    /// The result of a listener, which has only `_meta`.
     Listened(Meta),
 }
 
-/// What a call is about.
+/// The target of a call: an entry, or a method without one.
 #[derive(Debug)]
 pub(crate) enum CallTarget {
     Tool(Arc<ToolEntry>),
@@ -78,7 +78,7 @@ impl CallTarget {
     }
 }
 
-/// The state of one call, shared by its handler, its driver and whoever may cancel it.
+/// The state of one call, shared by its handler, its [`RunningCall`] and its cancellers.
 #[derive(Debug)]
 pub(crate) struct Call {
     server: Arc<ServerState>,
@@ -91,12 +91,12 @@ pub(crate) struct Call {
     subject: CallTarget,
     own_stream: OnceLock<Arc<MessageStream>>,
     cancelled: AtomicBool,
-    /// A listener is asked to come to its graceful end.
+    /// Whether a listener should end with its result.
     ending: AtomicBool,
     cancel_signal: Notify,
     driver: AtomicWaker,
     asks: Mutex<InputRequests>,
-    /// Its place among the running calls, while it has one.
+    /// The permit to run, while the call has one.
     place: Mutex<Option<CallPermit>>,
     wants_task: AtomicBool,
     task: OnceLock<Arc<TaskState>>,
@@ -157,7 +157,8 @@ impl Call {
         self.task.get()
     }
 
-    /// Whether a client waits for the answer to this request. It does not once it was answered by a task.
+    /// Returns whether the client waits for the response. It does not once the request was answered
+    /// with a task.
     pub(crate) fn is_awaited(&self) -> bool {
         self.task.get().is_none()
     }
@@ -177,16 +178,16 @@ impl Call {
         }
     }
 
-    /// The least severe log message that is sent; `None` for none at all.
+    /// Returns the minimum severity of log messages to send. `None` means that none are sent.
     pub(crate) fn log_level(&self) -> Option<LogLevel> {
         match self.peer.session() {
             Some(session) => Some(session.log_level()),
-            // Without a session nobody set a level; 2026-07-28 says it in the request.
+            // Stateless requests carry the level themselves.
             None => Peer::log_level_of(&self.params).ok().flatten(),
         }
     }
 
-    /// The stream of this call, made now if it is made on demand.
+    /// Returns the stream of this call. Creates it if it is made on demand.
     pub(crate) fn stream(&self) -> Option<&Arc<MessageStream>> {
         match &self.delivery {
             DeliveryTarget::None => None,
@@ -200,14 +201,14 @@ impl Call {
         }
     }
 
-    /// Sends a message that belongs to this call. `false`: nobody reads.
+    /// Sends a message that belongs to this call. Returns `false` if it cannot be delivered.
     pub(crate) async fn send(&self, message: Bytes) -> bool {
         if self.is_cancelled() {
             return false;
         }
         let Some(stream) = self.stream() else { return false };
-        // The transport looks for a stream after each poll, and this handler may not be polled again
-        // before there is room: wake its driver.
+        // The transport checks for a stream after each poll. This handler may not be polled again before
+        // the stream has room, so wake the task that polls the call.
         self.driver.wake();
         stream.send(message).await
     }
@@ -240,7 +241,7 @@ impl Call {
         }
     }
 
-    /// Waits until the listener should come to its graceful end.
+    /// Waits until the listener should end.
     pub(crate) async fn until_ending(&self) {
         let signal = self.cancel_signal.notified();
         tokio::pin!(signal);
@@ -259,7 +260,7 @@ impl Call {
         drop(place);
     }
 
-    /// Takes a place among the running calls again.
+    /// Waits for a permit to run again.
     pub(crate) async fn reacquire_permit(&self) {
         let place = match self.server.turns.readmit(self.client_key()) {
             CallAdmission::Now(place) => Some(place),
@@ -269,7 +270,7 @@ impl Call {
         *self.lock_permit() = place;
     }
 
-    /// Whose call it is, as far as turns go.
+    /// Returns the client of the call, as the scheduler identifies it.
     fn client_key(&self) -> ClientKey {
         let address = || self.http.as_ref().and_then(|http| http.peer).map(|peer| peer.ip());
         let part = match (self.peer.session(), self.caller.is_authenticated()) {
@@ -280,14 +281,14 @@ impl Call {
         ClientKey { caller: self.caller.clone(), part }
     }
 
-    /// Waits, in the handler, until its driver has made a task of the call.
+    /// Waits, in the handler, until the call has become a task.
     pub(crate) async fn go_on_as_task(&self) {
         if !matches!(self.subject, CallTarget::Tool(_)) || self.task.get().is_some() || !self.can_be_task() {
             return;
         }
         self.wants_task.store(true, Ordering::Release);
         let mut first = true;
-        // Pending once: the driver sees the wish, makes the task and polls again.
+        // Pending once, so that `RunningCall` sees the flag, creates the task and polls again.
         poll_fn(|context| {
             if std::mem::take(&mut first) {
                 context.waker().wake_by_ref();
@@ -298,7 +299,7 @@ impl Call {
         .await;
     }
 
-    /// Refuses before a handler runs.
+    /// Rejects the request before a handler runs.
     pub(crate) fn refuse(&self, error: &ProtocolError) -> DispatchOutcome {
         DispatchOutcome::Answer(EncodedResponse::from_error(&self.id, error, self.revision()))
     }
@@ -315,7 +316,7 @@ impl Call {
         }
     }
 
-    /// Appends the result as JSON, shaped for the peer's revision.
+    /// Appends the result as JSON, in the form of the client's revision.
     fn write_result(
         &self,
         out: &mut Vec<u8>,
@@ -328,7 +329,7 @@ impl Call {
                 ToolFailure::Protocol(error @ ProtocolError::MissingCapability(_))
                     if revision.has_handshake() =>
                 {
-                    // The code for this is newer than the revision; the model can read why.
+                    // Legacy revisions have no error code for this, so a tool result contains the reason.
                     match self.subject {
                         CallTarget::Tool(_) => HandlerOutput::Tool(CallToolResult::error(error.to_string())),
                         _ => return Err(ProtocolError::Internal(error.to_string())),

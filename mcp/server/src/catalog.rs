@@ -1,7 +1,7 @@
-//! [`Catalog`]: entries (definition and handler): add, find, list, page, announce changes.
+//! [`Catalog`]: the entries of a server, each with its definition and handler.
 //!
-//! Readers work on a snapshot that never changes; a change makes a new one. Lists are encoded once
-//! per snapshot and revision, and handed out as bytes.
+//! Readers use an immutable snapshot, and each change creates a new one. Lists are encoded once per
+//! snapshot and revision, and shared as bytes.
 
 pub(crate) mod cursor;
 pub(crate) mod entry;
@@ -38,31 +38,31 @@ use crate::server::{BuildError, CachePolicy, ResultEnvelope};
 /// Why an entry was not added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogError {
-    /// There is one of that name already.
-    #[error("{kind} {name:?} is there already")]
+    /// An entry of that kind and name exists already.
+    #[error("{kind} {name:?} already exists")]
     Duplicate {
-        /// What it is.
+        /// The kind of the entry, such as `tool`.
         kind: &'static str,
-        /// Its name or URI.
+        /// The name or URI of the entry.
         name: String,
-        /// The one that is there: its place in the source.
+        /// The source location of the existing entry.
         first: String,
-        /// The one that was refused.
+        /// The source location of the rejected entry.
         second: String,
     },
-    /// The definition cannot be served.
+    /// The definition is invalid.
     #[error("{kind} {name:?}: {reason}")]
     Invalid {
-        /// What it is.
+        /// The kind of the entry, such as `tool`.
         kind: &'static str,
-        /// Its name or URI.
+        /// The name or URI of the entry.
         name: String,
         /// What to change.
         reason: String,
     },
 }
 
-/// The tools, resources, templates and prompts of a server. It can change while the server serves.
+/// The tools, resources, templates and prompts of a server. They can change while the server runs.
 #[derive(Debug)]
 pub struct Catalog {
     current: RwLock<Arc<CatalogSnapshot>>,
@@ -125,7 +125,7 @@ impl Catalog {
         })
     }
 
-    /// Removes a tool; `false` if there is none of that name.
+    /// Removes a tool. Returns `false` if no tool has that name.
     pub fn remove_tool(&self, name: &str) -> bool {
         self.change(ChangeNotification::Tools, |snapshot| snapshot.tools.remove(name)).is_some()
     }
@@ -138,7 +138,7 @@ impl Catalog {
         })
     }
 
-    /// Removes a resource; `false` if there is none of that URI.
+    /// Removes a resource. Returns `false` if no resource has that URI.
     pub fn remove_resource(&self, uri: &str) -> bool {
         self.change(ChangeNotification::Resources, |snapshot| snapshot.resources.remove(uri)).is_some()
     }
@@ -151,7 +151,7 @@ impl Catalog {
         })
     }
 
-    /// Removes a resource template; `false` if there is none of that URI template.
+    /// Removes a resource template. Returns `false` if no template has that URI template.
     pub fn remove_template(&self, uri_template: &str) -> bool {
         self.change(ChangeNotification::Resources, |snapshot| snapshot.templates.remove(uri_template))
             .is_some()
@@ -165,13 +165,13 @@ impl Catalog {
         })
     }
 
-    /// Removes a prompt; `false` if there is none of that name.
+    /// Removes a prompt. Returns `false` if no prompt has that name.
     pub fn remove_prompt(&self, name: &str) -> bool {
         self.change(ChangeNotification::Prompts, |snapshot| snapshot.prompts.remove(name)).is_some()
     }
 
-    /// Puts these entries in the place of all that are there, at once, and announces the lists that differ.
-    /// With mistakes nothing changes.
+    /// Replaces all entries at once and announces the lists that changed. If an entry is
+    /// invalid, nothing changes.
     pub fn replace(&self, entries: impl IntoEntries) -> Result<(), BuildError> {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let mut next = current.successor();
@@ -199,7 +199,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// One page of a list as an encoded result. A caller that is named sees only what it may use.
+    /// Returns one page of a list as an encoded result. With `seer`, only the entries that it may
+    /// use are listed.
     pub(crate) fn page(
         &self,
         kind: ListKind,
@@ -218,7 +219,7 @@ impl Catalog {
         })
     }
 
-    /// One page of the resources where some are listed when asked: first those that are always there.
+    /// Returns one page of the resources: first the registered ones, then those of the lists of resources.
     pub(crate) async fn page_with_dynamic_resources(
         &self,
         context: Context,
@@ -253,10 +254,10 @@ impl Catalog {
     }
 }
 
-/// Numbers from here on count resources that were listed when asked.
+/// The first number of resources from lists of resources. Registered entries have smaller numbers.
 const FIRST_LISTED: u64 = 1 << 40;
 
-/// Where the client wants to go on.
+/// Parses the cursor of a list request: the number of the last entry of the page before.
 pub(crate) fn parse_cursor(kind: ListKind, params: &Params) -> Result<Option<u64>, ProtocolError> {
     let Some(raw) = params.get("cursor").filter(|cursor| !cursor.is_null()) else { return Ok(None) };
     let cursor = raw.as_text().and_then(|text| ListCursor::decode(kind, &text));
@@ -267,7 +268,7 @@ pub(crate) fn parse_cursor(kind: ListKind, params: &Params) -> Result<Option<u64
     Ok(Some(cursor.ok_or_else(unknown)?.after))
 }
 
-/// What of a list is to be seen.
+/// The parameters of one page of a list.
 struct PageRequest<'a> {
     kind: ListKind,
     revision: Revision,
@@ -298,7 +299,7 @@ impl ListKind {
     }
 }
 
-/// One page as its result shows it.
+/// One page of a list, as it is serialised.
 struct ListPage<D> {
     member: &'static str,
     definitions: Vec<D>,
@@ -316,7 +317,7 @@ impl<D: Serialize> Serialize for ListPage<D> {
     }
 }
 
-/// The catalog at one moment.
+/// An immutable version of the catalog.
 #[derive(Debug, Default)]
 pub(crate) struct CatalogSnapshot {
     pub(crate) tools: CatalogSection<ToolEntry>,
@@ -328,7 +329,7 @@ pub(crate) struct CatalogSnapshot {
 }
 
 impl Clone for CatalogSnapshot {
-    /// Without what was worked out: a clone is made to be changed.
+    /// Clones the entries without the cached values, because a clone is made to be changed.
     fn clone(&self) -> CatalogSnapshot {
         let CatalogSnapshot { tools, resources, templates, prompts, lists, .. } = self;
         CatalogSnapshot {
@@ -343,14 +344,14 @@ impl Clone for CatalogSnapshot {
 }
 
 impl CatalogSnapshot {
-    /// Finds entries whatever the case of their names.
+    /// Ignores case when entries are looked up.
     pub(crate) fn ignore_case(&mut self) {
         self.tools.ignores_case = true;
         self.resources.ignores_case = true;
         self.prompts.ignores_case = true;
     }
 
-    /// An empty one that goes on where this one is.
+    /// Returns an empty snapshot that continues the numbering of this one.
     fn successor(&self) -> CatalogSnapshot {
         CatalogSnapshot {
             tools: self.tools.successor(),
@@ -383,7 +384,7 @@ impl CatalogSnapshot {
         }
     }
 
-    /// Leaves whole kinds of entries out.
+    /// Removes all entries of these kinds.
     pub(crate) fn remove_kinds(&mut self, tools: bool, resources: bool, prompts: bool) {
         if tools {
             self.tools = CatalogSection::default();
@@ -398,7 +399,7 @@ impl CatalogSnapshot {
         }
     }
 
-    /// Whether everything that entries need is there.
+    /// Checks that the server has all the state that the entries need.
     pub(crate) fn check_states(&self, states: &StateMap) -> Result<(), CatalogError> {
         fn check<E: CatalogEntry>(
             section: &CatalogSection<E>,
@@ -465,18 +466,18 @@ impl CatalogSnapshot {
         tools.chain(resources).chain(templates).chain(prompts)
     }
 
-    /// Whether at least one entry is for anybody.
+    /// Returns whether at least one entry permits unauthenticated callers.
     pub(crate) fn has_anonymous(&self) -> bool {
         *self.has_anonymous.get_or_init(|| self.accesses().any(AccessRule::is_anonymous))
     }
 
-    /// Every scope that some entry needs.
+    /// Returns every scope that some entry requires, sorted.
     pub(crate) fn scopes(&self) -> Vec<String> {
         let all: BTreeSet<&String> = self.accesses().flat_map(AccessRule::scopes).collect();
         all.into_iter().cloned().collect()
     }
 
-    /// The resource with this URI, or the first template that covers it.
+    /// Returns the resource with this URI, or the first template that matches it.
     pub(crate) fn find_readable(&self, uri: &str) -> Option<ReadableResource> {
         if let Some(entry) = self.resources.get(uri) {
             return Some(ReadableResource::from_entry(&entry));
@@ -496,9 +497,9 @@ fn invalid<E: CatalogEntry>(entry: &E, reason: String) -> CatalogError {
     CatalogError::Invalid { kind: E::WORD, name: entry.key().to_owned(), reason }
 }
 
-/// A kind of entry that lists show.
+/// A kind of entry that is listed.
 pub(crate) trait CatalogEntry: Sized {
-    /// What it is, for people.
+    /// The name of the kind in messages.
     const WORD: &'static str;
     type Definition: Serialize + ShapeForRevision + Clone;
     fn key(&self) -> &str;
@@ -507,7 +508,7 @@ pub(crate) trait CatalogEntry: Sized {
     fn signature(&self) -> &Signature;
     fn place(&self) -> &'static Location<'static>;
     fn prepare(&mut self) -> Result<(), String>;
-    /// Whether a client could not tell the two apart, though their keys differ.
+    /// Returns whether both entries match the same requests although their keys differ.
     fn clashes(&self, _other: &Self) -> bool {
         false
     }
@@ -555,12 +556,12 @@ fn same_letters(one: &str, other: &str) -> bool {
 /// All entries of one kind, in the order they were added.
 #[derive(Debug)]
 pub(crate) struct CatalogSection<E> {
-    /// Each with a number that grows and is never used again.
+    /// The entries with ascending numbers. A number is never used again.
     entries: Vec<(u64, Arc<E>)>,
     by_key: HashMap<String, Arc<E>>,
     last: u64,
     ignores_case: bool,
-    /// The encoded pages, per revision; made when first asked for.
+    /// The encoded pages of each revision, created with the first request.
     pages: [OnceLock<Vec<Bytes>>; Revision::ALL.len()],
 }
 
@@ -577,7 +578,7 @@ impl<E> Default for CatalogSection<E> {
 }
 
 impl<E> Clone for CatalogSection<E> {
-    /// Without the encoded pages: a clone is made to be changed.
+    /// Clones the entries without the encoded pages, because a clone is made to be changed.
     fn clone(&self) -> CatalogSection<E> {
         CatalogSection {
             entries: self.entries.clone(),
@@ -605,12 +606,12 @@ impl<E: CatalogEntry> CatalogSection<E> {
         found.or_else(|| if self.ignores_case { by_letters() } else { None }).cloned()
     }
 
-    /// An empty one whose numbers go on.
+    /// Returns an empty section that continues the numbering of this one.
     fn successor(&self) -> CatalogSection<E> {
         CatalogSection { last: self.last, ignores_case: self.ignores_case, ..CatalogSection::default() }
     }
 
-    /// Whether a list of the one looks different from a list of the other.
+    /// Returns whether the listed definitions of both sections differ.
     fn differs(&self, other: &CatalogSection<E>) -> bool {
         let shown = |section: &CatalogSection<E>| {
             section.iter().map(|entry| serde_json::to_vec(entry.definition()).ok()).collect::<Vec<_>>()
@@ -655,7 +656,7 @@ impl<E: CatalogEntry> CatalogSection<E> {
             let starts = (0..self.entries.len().max(1)).step_by(view.size);
             starts.map(|start| self.encode_page(&view, start)).collect()
         });
-        // An entry that came or went between two requests moves what follows off the page borders.
+        // After an entry was added or removed, a cursor may point between two page boundaries.
         match all.get(start / view.size).filter(|_| start.is_multiple_of(view.size)) {
             Some(page) => page.clone(),
             None => self.encode_page(&view, start),

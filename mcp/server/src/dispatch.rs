@@ -1,4 +1,4 @@
-//! The table of methods: one line each. A request finds its line; the line says who answers.
+//! The table of methods, with one line for each method and its handler function.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -26,18 +26,18 @@ use crate::peer::subscriptions;
 use crate::server::{CachePolicy, NotFoundFormatter, Server, ServerState};
 use crate::transport::{HeaderValues, RequestOrigin};
 
-/// What becomes of a request.
+/// The outcome of dispatching a request.
 #[derive(Debug)]
 pub enum DispatchOutcome {
-    /// It is answered.
+    /// The response is ready.
     Answer(EncodedResponse),
-    /// A handler works on it.
+    /// A handler runs. The call has to be polled to its end.
     Running(RunningCall),
-    /// It was `initialize`: a session is open.
+    /// The request was `initialize` and opened a session.
     Opened(Session, EncodedResponse),
 }
 
-/// A request with what came along.
+/// A request with its server and its origin.
 pub(crate) struct InboundRequest {
     pub(crate) server: Arc<ServerState>,
     pub(crate) request: Request,
@@ -49,7 +49,7 @@ impl InboundRequest {
         self.exchange.peer.revision()
     }
 
-    /// Answers with a complete result; it must serialise to an object.
+    /// Answers with a complete result, which must serialise to an object.
     pub(crate) fn answer(&self, result: impl Serialize) -> DispatchOutcome {
         let mut message = Vec::with_capacity(256);
         jsonrpc::write_result_start(&mut message, &self.request.id);
@@ -62,7 +62,7 @@ impl InboundRequest {
         DispatchOutcome::Answer(EncodedResponse::from_error(&self.request.id, error, self.revision()))
     }
 
-    /// Refuses a name or URI that nothing has, in the server's own words if it has some.
+    /// Rejects an unknown name or URI, with the server's own error if it has a formatter.
     pub(crate) fn refuse_not_found(&self, error: ProtocolError) -> DispatchOutcome {
         match self.server.wording.as_ref().and_then(|NotFoundFormatter(word)| word(&error)) {
             Some(object) => self.refuse(&ProtocolError::Other(object)),
@@ -71,14 +71,14 @@ impl InboundRequest {
     }
 }
 
-/// One method.
+/// One line of the table of methods.
 pub(crate) struct MethodDefinition {
     name: &'static str,
-    /// Revisions that have it.
+    /// Whether a revision has the method.
     has: fn(Revision) -> bool,
-    /// Servers that offer it.
+    /// Whether a server offers the method.
     offered: fn(&ServerState) -> bool,
-    /// What it demands of its caller.
+    /// The access that the method requires of its caller.
     pub(crate) demands: fn(&ServerState, &Params) -> RequiredAccess,
     run: fn(InboundRequest, &dyn HeaderValues) -> DispatchOutcome,
 }
@@ -93,7 +93,7 @@ const fn method(
     MethodDefinition { name, has, offered, demands, run }
 }
 
-/// Every method we answer.
+/// Every method that the server implements.
 #[rustfmt::skip]
 const METHODS: &[MethodDefinition] = &[
     method("tools/call",               all_revisions,                     has_tools,       tool_access,     tool::call),
@@ -145,7 +145,7 @@ fn has_tasks(server: &ServerState) -> bool {
     server.tasks.is_some()
 }
 
-/// Sessions and tasks belong to their caller, so an unknown one finds nothing but its own.
+/// Sessions and tasks belong to their caller, so an anonymous caller finds only its own.
 fn opening_access(_: &ServerState, _: &Params) -> RequiredAccess {
     RequiredAccess::Opening
 }
@@ -174,16 +174,16 @@ fn completion_access(server: &ServerState, params: &Params) -> RequiredAccess {
 }
 fn subscription_access(server: &ServerState, params: &Params) -> RequiredAccess {
     let snapshot = server.catalog.snapshot();
-    // What is not there is left out of what is listened to.
+    // Unknown resources are ignored, because a listener is not subscribed to them either.
     let named = subscriptions::subscribed_resources(params);
     let access: Vec<_> = named.iter().filter_map(|uri| snapshot.access_of_resource(uri)).collect();
     if access.is_empty() { RequiredAccess::Opening } else { RequiredAccess::Entries(access) }
 }
 
 impl Server {
-    /// Answers a request, at once or by a call that has to be driven.
+    /// Answers a request, at once or with a call that has to be polled to its end.
     ///
-    /// `headers` are those of the request, for transports that repeat arguments there.
+    /// `headers` are the headers of the request. Transports may repeat arguments there.
     pub fn dispatch(
         &self,
         request: Request,
@@ -193,7 +193,7 @@ impl Server {
         let revision = exchange.peer.revision();
         let inbound = InboundRequest { server: self.shared().clone(), request, exchange };
         let method = inbound.request.method();
-        // Those with a handshake were settled by it.
+        // The handshake has checked legacy revisions already.
         if !revision.has_handshake() && !inbound.server.revisions.contains(&revision) {
             return inbound.refuse(&inbound.server.unsupported_revision(revision.as_str()));
         }
@@ -210,14 +210,14 @@ impl Server {
         let caller = inbound.exchange.caller.kind().as_str();
         let started = tracing::enabled!(tracing::Level::INFO).then(Instant::now);
         let id = inbound.request.id.clone();
-        // What panics in here is somebody's completer or schema; it ends this request only.
+        // A panic of a completer or a schema ends this request only.
         let dispatched = catch_unwind(AssertUnwindSafe(|| (line.run)(inbound, headers)));
         let dispatched = dispatched.unwrap_or_else(|_| {
             tracing::error!(method = line.name, "a handler panicked");
             let error = ProtocolError::Internal("the handler panicked".to_owned());
             DispatchOutcome::Answer(EncodedResponse::from_error(&id, &error, revision))
         });
-        // A call logs for itself when it ends.
+        // A running call is logged when it ends.
         if let (DispatchOutcome::Answer(answer), Some(started)) = (&dispatched, started) {
             let outcome = if answer.rejection_kind().is_some() { "refused" } else { "ok" };
             let duration_ms = started.elapsed().as_secs_f64() * 1000.0;
@@ -227,7 +227,7 @@ impl Server {
         dispatched
     }
 
-    /// Takes a notification. Those we do not know are ignored.
+    /// Handles a notification. Unknown notifications are ignored.
     pub fn handle_notification(&self, notification: &Notification, peer: &Peer) {
         if notification.method() == "notifications/cancelled"
             && let Some(session) = peer.session()
@@ -238,7 +238,7 @@ impl Server {
     }
 }
 
-/// The four lists.
+/// Answers the four list methods.
 fn list(inbound: InboundRequest, kind: ListKind) -> DispatchOutcome {
     let catalog = &inbound.server.catalog;
     if kind == ListKind::Resources && !catalog.snapshot().lists.is_empty() {
@@ -250,7 +250,7 @@ fn list(inbound: InboundRequest, kind: ListKind) -> DispatchOutcome {
     }
 }
 
-/// The resources where some are listed when somebody asks.
+/// Answers `resources/list` on a server with lists of resources that are computed on request.
 fn list_dynamic_resources(inbound: InboundRequest) -> DispatchOutcome {
     let after = match parse_cursor(ListKind::Resources, inbound.request.params()) {
         Ok(after) => after,

@@ -1,4 +1,5 @@
-//! Two kinds of failure: the tool ran and failed, or the request was wrong.
+//! The two kinds of failure: the tool ran and failed ([`ToolError`]), or the request
+//! was invalid ([`ProtocolError`]).
 
 use std::error::Error;
 use std::fmt;
@@ -13,29 +14,29 @@ use serde_json::{Value, json};
 use crate::call::answer::RejectionKind;
 use crate::handler::schema::shorten;
 
-/// The code of "try again later": outside the range JSON-RPC and MCP reserve.
+/// The code of "try again later", outside the range that JSON-RPC and MCP reserve.
 const BUSY: i64 = 429;
 const UNAVAILABLE: i64 = 503;
 
-/// The tool ran and failed. The model reads `shown` and may try again; the source goes to the log.
+/// The tool ran and failed. The model reads the message and may try again. The source goes to the log only.
 #[derive(Debug)]
 pub struct ToolError(ToolFailure);
 
 #[derive(Debug)]
 pub(crate) enum ToolFailure {
-    /// Shown to the model as a result with `isError`.
+    /// A failure that the model reads as a result with `isError`.
     Shown { shown: String, source: Option<Box<dyn Error + Send + Sync>> },
-    /// Answered as a JSON-RPC error.
+    /// A failure that is sent as a JSON-RPC error.
     Protocol(ProtocolError),
 }
 
 impl ToolError {
-    /// A failure the model can read. Put no secret and no path in it.
+    /// Returns a failure with a message for the model. The message must not contain secrets or paths.
     pub fn new(shown: impl Into<String>) -> ToolError {
         ToolError(ToolFailure::Shown { shown: shown.into(), source: None })
     }
 
-    /// The same with the cause, which goes to the log only.
+    /// Returns a failure with a message for the model and a cause, which goes to the log only.
     pub fn with_source(
         shown: impl Into<String>,
         source: impl Into<Box<dyn Error + Send + Sync>>,
@@ -84,55 +85,55 @@ impl From<&str> for ToolError {
     }
 }
 
-/// The request was wrong, or cannot be served. The client gets a JSON-RPC error.
+/// The request was invalid or cannot be served. The client gets a JSON-RPC error.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// No such method in this revision, or its capability is not offered.
+    /// The revision has no such method, or the server does not offer its capability.
     #[error("method not found: {0}")]
     UnknownMethod(String),
-    /// No tool of that name.
+    /// No tool has that name.
     #[error("unknown tool: {0}")]
     UnknownTool(String),
-    /// No prompt of that name.
+    /// No prompt has that name.
     #[error("unknown prompt: {0}")]
     UnknownPrompt(String),
-    /// No resource or template for that URI.
+    /// No resource or template matches that URI.
     #[error("resource not found: {0}")]
     UnknownResource(String),
-    /// A parameter is missing or of the wrong kind.
+    /// A parameter is missing or invalid.
     #[error("invalid params for {method}: {reason}")]
     InvalidParams {
-        /// The method.
+        /// The method of the request.
         method: String,
-        /// Which parameter, and what is wrong with it.
+        /// The parameter and what is wrong with it.
         reason: String,
     },
-    /// A request that stands alone lacks what it must carry in `_meta`.
+    /// A stateless request lacks required members of `_meta`.
     #[error("invalid params: {0}")]
     BrokenEnvelope(String),
-    /// The named revision is not served this way.
+    /// The named revision is not supported, or not in this way.
     #[error("unsupported protocol version: {0}")]
     UnsupportedVersion(String),
-    /// The client has not declared what this request needs.
+    /// The request needs a capability that the client did not declare.
     #[error("this request needs a client capability that was not declared: {0}")]
     MissingCapability(Value),
     /// A header and the body disagree.
     #[error("header mismatch: {0}")]
     HeaderMismatch(String),
-    /// Too much to do; try again.
+    /// Too many calls, tasks or listeners are active. The client should retry later.
     #[error("the server is busy; try again in {retry_after_seconds} s")]
     Busy {
-        /// When.
+        /// The number of seconds after which the client should retry.
         retry_after_seconds: u32,
     },
-    /// As much is kept for clients as may be; try again.
-    #[error("the server keeps as much for its clients as it may; try again in {retry_after_seconds} s")]
+    /// The byte budget for clients is exhausted. The client should retry later.
+    #[error("the memory budget of the server is exhausted; try again in {retry_after_seconds} s")]
     Overloaded {
-        /// When.
+        /// The number of seconds after which the client should retry.
         retry_after_seconds: u32,
     },
-    /// We failed. The reason is in the log.
+    /// The server failed. The reason is in the log.
     #[error("internal error: {0}")]
     Internal(String),
     /// An error with a code of its own.
@@ -141,12 +142,12 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// A parameter is wrong.
+    /// Returns the error for an invalid parameter of a method.
     pub fn invalid_params(method: &str, reason: impl Into<String>) -> ProtocolError {
         ProtocolError::InvalidParams { method: method.to_owned(), reason: reason.into() }
     }
 
-    /// As the wire says it to a client of this revision.
+    /// Returns the JSON-RPC error object for a client of this revision.
     pub fn to_object(&self, revision: Revision) -> ErrorObject {
         let message = shorten(&self.to_string());
         match self {
@@ -173,7 +174,7 @@ impl ProtocolError {
             ProtocolError::Overloaded { retry_after_seconds } => ErrorObject::new(UNAVAILABLE, message)
                 .with_data(json!({"retryAfterMs": u64::from(*retry_after_seconds) * 1000})),
             ProtocolError::Internal(_) => ErrorObject::new(INTERNAL_ERROR, message),
-            // Codes that 2026-07-28 took back.
+            // Codes that 2026-07-28 removed.
             ProtocolError::Other(object)
                 if !revision.has_handshake() && [-32002, -32042].contains(&object.code) =>
             {
@@ -183,7 +184,7 @@ impl ProtocolError {
         }
     }
 
-    /// What kind of refusal it is, for transports with status codes of their own.
+    /// Returns the kind of rejection, for transports with their own status codes.
     pub(crate) fn rejection_kind(&self) -> RejectionKind {
         match self {
             ProtocolError::UnknownMethod(_) => RejectionKind::UnknownMethod,

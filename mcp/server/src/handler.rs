@@ -1,5 +1,6 @@
-//! What a handler takes and returns: its [`Signature`](signature::Signature), how its parameters are filled
-//! ([`extract`]), how its return type becomes a result ([`returns`]), and what it may ask ([`Context`](context::Context)).
+//! The interface of a handler: its [`Signature`](signature::Signature), how its parameters are
+//! filled ([`extract`]), how its return type becomes a result ([`returns`]), and its access to
+//! the call ([`Context`](context::Context)).
 
 pub(crate) mod context;
 pub(crate) mod extract;

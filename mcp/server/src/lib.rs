@@ -1,8 +1,8 @@
 //! The MCP server framework of bindpost: entries in a catalog, one table of methods, any transport.
 //!
-//! A [`Server`] holds a [`Catalog`] of tools, resources and prompts. A transport hands it one
-//! [`Request`](bindpost_mcp_protocol::Request) at a time together with an [`RequestOrigin`] (who asks, where
-//! messages go) and gets an [`EncodedResponse`], at once or from a [`RunningCall`] call.
+//! A [`Server`] holds a [`Catalog`] of tools, resources and prompts. A transport passes it one
+//! [`Request`](bindpost_mcp_protocol::Request) at a time together with a [`RequestOrigin`] (the caller, the
+//! client, and where messages go). It gets an [`EncodedResponse`], at once or from a [`RunningCall`].
 //!
 //! ```
 //! use bindpost_mcp_server::{Args, Server, ToolEntry};
@@ -23,16 +23,24 @@
 //!
 //! # The files, in reading order
 //!
-//! - `server.rs`: the builder, and what every result of 2026-07-28 carries. `dispatch.rs`: every method in one table.
-//!   `lifecycle.rs`: `initialize` and `server/discover`. `error.rs`: the two kinds of failure. `auth.rs`: callers, and
-//!   which of them may use an entry. `budget.rs`: the bytes that are kept for all clients together.
+//! - `server.rs`: the builder, and the members that every result of 2026-07-28 carries. `dispatch.rs`:
+//!   every method in one table. `lifecycle.rs`: `initialize` and `server/discover`. `error.rs`: the two
+//!   kinds of failure. `auth.rs`: callers and the access rules of entries. `budget.rs`: the limit on the
+//!   bytes held for all clients together.
 //! - `catalog/`: the entries and how they are found, listed and paged. One file for each kind of entry.
-//! - `handler/`: what a handler takes and returns, and the schemas of both.
-//! - `call/`: one call from its admission (`scheduler.rs`) over its execution (`running.rs`) to its answer, with questions
-//!   to the client (`ask.rs`, `seal.rs`) and tasks.
-//! - `peer/`: what is known of the client: its session, its streams, its subscriptions.
-//! - `transport/`: what a transport brings, a transport for anything with two ends (`pipe.rs`), and stdio.
-//! - `testing/`: a client in memory, and the runner of conversations.
+//! - `handler/`: the parameters and return types of handlers, and the schemas of both.
+//! - `call/`: one call from its admission (`scheduler.rs`) through its execution (`running.rs`) to its
+//!   response, with requests to the client (`ask.rs`, `seal.rs`) and tasks.
+//! - `peer/`: the client's session, streams and subscriptions.
+//! - `transport/`: the data that a transport passes with a request, the transport for any pair of byte pipes
+//!   (`pipe.rs`), and stdio.
+//! - `testing/`: an in-memory client, and the runner of conversations.
+//!
+//! # Revisions
+//!
+//! *Legacy* revisions, up to 2025-11-25, open a session by a handshake. *Modern* revisions, from
+//! 2026-07-28, are stateless: each request carries an envelope in its `_meta` that names the revision and
+//! the capabilities of the client.
 
 mod auth;
 mod budget;

@@ -1,4 +1,4 @@
-//! [`Peer`]: what we know of the client for one request.
+//! [`Peer`]: the client of one request.
 
 pub(crate) mod session;
 pub(crate) mod stream;
@@ -12,18 +12,18 @@ use bindpost_mcp_protocol::{Params, Revision, meta};
 use self::session::Session;
 use crate::error::ProtocolError;
 
-/// What we know of the client for one request.
+/// The client of one request.
 #[derive(Clone, Debug)]
 pub enum Peer {
-    /// It opened a session by a handshake.
+    /// The client opened a session by a handshake.
     Session(Arc<Session>),
-    /// The request stands alone: in 2026-07-28 it says of itself what we need to know; in an older
-    /// revision without a session we know nothing and cannot ask.
+    /// The request has no session. In modern revisions it carries the client's data in its envelope. In
+    /// legacy revisions the data is unknown, and the client cannot be sent requests.
     Alone(Revision),
 }
 
 impl Peer {
-    /// The revision the client speaks.
+    /// Returns the revision that the client uses.
     pub fn revision(&self) -> Revision {
         match self {
             Peer::Session(session) => session.revision(),
@@ -31,7 +31,7 @@ impl Peer {
         }
     }
 
-    /// The session, if there is one.
+    /// Returns the session, if the request has one.
     pub fn session(&self) -> Option<&Arc<Session>> {
         match self {
             Peer::Session(session) => Some(session),
@@ -39,13 +39,13 @@ impl Peer {
         }
     }
 
-    /// Whether the parameters claim to stand alone: they name their revision.
+    /// Returns whether the parameters have an envelope, which names the revision.
     pub fn has_envelope(params: &Params) -> bool {
         params.meta(meta::PROTOCOL_VERSION).is_some()
     }
 
-    /// Reads what a request that stands alone says of itself (2026-07-28): the revision, and that the
-    /// capabilities are there.
+    /// Parses the envelope of a stateless request (2026-07-28). It must name the revision and the
+    /// capabilities of the client.
     pub fn from_envelope(params: &Params) -> Result<Peer, ProtocolError> {
         let broken = |reason: String| Err(ProtocolError::BrokenEnvelope(reason));
         let Some(version) = params.meta(meta::PROTOCOL_VERSION) else {
@@ -67,13 +67,13 @@ impl Peer {
         }
     }
 
-    /// The log level a request that stands alone asks for; `None` means no log messages.
+    /// Returns the log level that a stateless request asks for. `None` means no log messages.
     pub(crate) fn log_level_of(params: &Params) -> Result<Option<LogLevel>, ProtocolError> {
         match params.meta(meta::LOG_LEVEL) {
             None => Ok(None),
             Some(level) => level.decode().map(Some).map_err(|_| {
                 ProtocolError::BrokenEnvelope(format!(
-                    "_meta[{:?}]: {} is no log level; use debug, info, notice, warning, error, critical, alert or emergency",
+                    "_meta[{:?}]: {} is not a log level; use debug, info, notice, warning, error, critical, alert or emergency",
                     meta::LOG_LEVEL,
                     level.as_json()
                 ))

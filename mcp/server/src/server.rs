@@ -1,4 +1,4 @@
-//! [`Server`]: the builder users start from, and what all calls share.
+//! [`Server`] and its builder, and the state that all calls share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,29 +32,31 @@ use crate::peer::session::Session;
 use crate::peer::stream::{MessageStream, StreamLimits};
 use crate::peer::subscriptions::{ChangeNotification, SubscriptionHub};
 
-/// How much a server does at once, and for how long.
+/// The limits on concurrency, memory and time of a server.
 #[derive(Clone, Debug)]
 pub struct ServerLimits {
-    /// How long a call may take, unless its entry says otherwise; `None` for as long as it likes.
+    /// The timeout of a call. An entry can set its own. `None` means no timeout.
     pub call_timeout: Option<Duration>,
-    /// Calls that run at once. For every four there is one place more, for a client that has no call running.
+    /// The maximum number of calls that run at once. One extra call for every four may run for a client
+    /// that has no other call running.
     pub running_calls: usize,
-    /// Calls that wait for their turn; more are refused. Callers are served in turn, and so are the sessions of one
-    /// caller. When the queue is full, the client with most calls in it gives one up for a client with fewer.
+    /// The maximum number of queued calls; further calls are rejected. Callers take turns, and so do the
+    /// sessions of one caller. When the queue is full, a call of the client with the most queued calls is
+    /// rejected in favour of a client with fewer.
     pub waiting_calls: usize,
-    /// Calls of one session that are under way at once.
+    /// The maximum number of concurrent calls of one session.
     pub calls_per_session: usize,
-    /// How much a stream holds.
+    /// The limits of a stream.
     pub stream: StreamLimits,
-    /// Bytes that are kept for clients, all together: bodies that are being received, bodies of calls that wait,
-    /// streams with their pasts, results of tasks, large answers. Beyond them the oldest pasts are dropped, and then
-    /// what would keep more is refused.
+    /// The maximum number of bytes held for all clients together: bodies being received, bodies of queued
+    /// calls, unread and retained messages of streams, results of tasks, large responses. At the limit the
+    /// oldest retained messages are dropped first; then requests that need more memory are rejected.
     pub held_bytes: usize,
-    /// Requests that listen for changes at once.
+    /// The maximum number of concurrent `subscriptions/listen` requests.
     pub listeners: usize,
-    /// Of one caller we know.
+    /// The maximum number of concurrent `subscriptions/listen` requests of one authenticated caller.
     pub listeners_per_caller: usize,
-    /// How long a client may take between two rounds of one request.
+    /// The maximum time between two rounds of one request.
     pub state_lifetime: Duration,
 }
 
@@ -74,23 +76,23 @@ impl Default for ServerLimits {
     }
 }
 
-/// What a result says about keeping it.
+/// The cache members of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CachePolicy {
-    /// Nothing: its kind says nothing.
+    /// None: results of this kind have no cache members.
     Unsaid,
-    /// What the server was told.
+    /// As configured with [`ServerBuilder::cache`].
     AsSet,
-    /// It must not be kept: it is an answer to answers.
+    /// The result must not be cached, because it depends on answers of the user.
     Never,
 }
 
-/// Who may keep a list or a resource, and share it (2026-07-28).
+/// Who may cache a list or a resource (2026-07-28).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheScope {
-    /// Everybody gets the same.
+    /// Any client or intermediary may cache the result and share it between callers.
     Public,
-    /// For this caller only.
+    /// The result must not be shared with other callers.
     Private,
 }
 
@@ -100,12 +102,12 @@ pub struct Server {
     shared: Arc<ServerState>,
 }
 
-/// What all calls share.
+/// The state that all calls share.
 #[derive(Debug)]
 pub(crate) struct ServerState {
     pub(crate) catalog: Catalog,
     pub(crate) states: Arc<StateMap>,
-    /// The revisions that are spoken, oldest first.
+    /// The supported revisions, oldest first.
     pub(crate) revisions: Vec<Revision>,
     pub(crate) capabilities: ServerCapabilities,
     pub(crate) limits: ServerLimits,
@@ -120,7 +122,7 @@ pub(crate) struct ServerState {
     pub(crate) wording: Option<NotFoundFormatter>,
 }
 
-/// How a server says that something is not there.
+/// Formats the errors for unknown tools, prompts and resources.
 pub(crate) struct NotFoundFormatter(pub(crate) Box<Word>);
 
 type Word = dyn Fn(&ProtocolError) -> Option<ErrorObject> + Send + Sync;
@@ -131,7 +133,7 @@ impl std::fmt::Debug for NotFoundFormatter {
     }
 }
 
-/// The answers to `initialize` and `server/discover`, encoded once.
+/// The results of `initialize` and `server/discover`, encoded once.
 #[derive(Debug)]
 struct HandshakeResults {
     initialize: [Bytes; Revision::ALL.len()],
@@ -139,7 +141,7 @@ struct HandshakeResults {
 }
 
 impl Server {
-    /// Starts a server with this name and version.
+    /// Returns a builder for a server with this name and version.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
         ServerBuilder::new(Implementation::new(name, version))
     }
@@ -152,38 +154,39 @@ impl Server {
         Server { shared }
     }
 
-    /// The tools, resources and prompts; they can change while the server serves.
+    /// Returns the tools, resources and prompts. They can change while the server runs.
     pub fn catalog(&self) -> &Catalog {
         &self.shared.catalog
     }
 
-    /// Tells everybody who subscribed to a resource that it has changed.
+    /// Notifies all subscribers of a resource that it has changed.
     pub fn resource_updated(&self, uri: &str) {
         self.shared.hub.announce(&ChangeNotification::Resource(uri));
     }
 
-    /// Makes a stream the place where a session hears of changes.
+    /// Makes this stream the target of the session's change notifications.
     pub fn attach_stream(&self, session: &Arc<Session>, stream: &Arc<MessageStream>) {
         session.set_unsolicited(stream.clone());
         self.shared.hub.add_session(session, stream);
     }
 
-    /// A stream of messages to a client; they are gone once read.
+    /// Returns a new stream of messages to a client. Messages are discarded once they are read.
     pub fn new_stream(&self) -> Arc<MessageStream> {
         self.shared.new_stream()
     }
 
-    /// A stream that keeps what it delivered, within what the session's streams may keep together.
+    /// Returns a new stream that retains delivered messages, within the limit that the
+    /// session's streams share.
     pub fn new_resumable_stream(&self, session: &Session) -> Arc<MessageStream> {
         self.shared.new_resumable_stream(session)
     }
 
-    /// What counts the bytes that are kept for clients.
+    /// Returns the budget of the bytes held for clients.
     pub fn budget(&self) -> &Arc<ByteBudget> {
         &self.shared.budget
     }
 
-    /// Ends what would never end by itself: listeners get their last message.
+    /// Ends all `subscriptions/listen` requests with their result. They would not end by themselves.
     pub fn shut_down(&self) {
         self.shared.shutdown.send_replace(true);
     }
@@ -198,7 +201,7 @@ impl ServerState {
         MessageStream::new_resumable(self.limits.stream, self.budget.clone(), session.retention_counter())
     }
 
-    /// The answer to a revision that is not spoken.
+    /// Returns the error for a revision that is not supported.
     pub(crate) fn unsupported_revision(&self, requested: &str) -> ProtocolError {
         let supported: Vec<&str> = self.revisions.iter().map(|revision| revision.as_str()).collect();
         let message =
@@ -236,7 +239,7 @@ impl ServerState {
     }
 }
 
-/// What every result of 2026-07-28 carries besides its own members, encoded once.
+/// The members that every result of 2026-07-28 carries besides its own, encoded once.
 #[derive(Debug)]
 pub(crate) struct ResultEnvelope {
     server_info: Value,
@@ -259,8 +262,8 @@ impl ResultEnvelope {
         ResultEnvelope { server_info, complete, cache }
     }
 
-    /// Appends a complete result as its revision writes it. `result` must serialise to an object
-    /// without `_meta`; that is `own_meta`.
+    /// Appends a complete result in the form of its revision. `result` must serialise to an object without
+    /// `_meta`, which is passed as `own_meta`.
     pub(crate) fn write_complete(
         &self,
         out: &mut Vec<u8>,
@@ -296,7 +299,7 @@ impl ResultEnvelope {
         out.push(b'}');
     }
 
-    /// Appends a result of another type than `complete`.
+    /// Appends a result whose type is not `complete`.
     pub(crate) fn write_typed(&self, out: &mut Vec<u8>, result_type: &str, result: &impl Serialize) {
         write_json(out, result);
         reopen(out);
@@ -308,7 +311,7 @@ impl ResultEnvelope {
     }
 }
 
-/// Makes room for more members in the object that was just written.
+/// Removes the closing brace of the last object, so that more members can be appended.
 fn reopen(out: &mut Vec<u8>) {
     out.pop();
     if out.last() != Some(&b'{') {
@@ -364,31 +367,31 @@ impl ServerBuilder {
         }
     }
 
-    /// Its name for people.
+    /// Sets the display name.
     pub fn title(mut self, title: impl Into<String>) -> ServerBuilder {
         self.implementation.title = Some(title.into());
         self
     }
 
-    /// What it is for.
+    /// Sets the description of what the server is for.
     pub fn description(mut self, description: impl Into<String>) -> ServerBuilder {
         self.implementation.description = Some(description.into());
         self
     }
 
-    /// Its home on the web.
+    /// Sets the URL of the server's website.
     pub fn website_url(mut self, url: impl Into<String>) -> ServerBuilder {
         self.implementation.website_url = Some(url.into());
         self
     }
 
-    /// Its pictures.
+    /// Sets the icons that a client may show for the server.
     pub fn icons(mut self, icons: Vec<Icon>) -> ServerBuilder {
         self.implementation.icons = icons;
         self
     }
 
-    /// How to use it, for the model.
+    /// Sets the instructions for the model on how to use the server.
     pub fn instructions(mut self, instructions: impl Into<String>) -> ServerBuilder {
         self.instructions = Some(instructions.into());
         self
@@ -405,13 +408,13 @@ impl ServerBuilder {
     }
 
     /// Adds entries: `entries![one, two]`, a value with `#[tools]` on its `impl` block, or a list.
-    #[expect(clippy::should_implement_trait, reason = "nobody adds servers up")]
+    #[expect(clippy::should_implement_trait, reason = "a builder is not a number")]
     pub fn add(self, entries: impl IntoEntries) -> ServerBuilder {
         let entries = entries.into_entries();
         entries.into_iter().fold(self, |builder, entry| builder.add_with(|snapshot| snapshot.add(entry)))
     }
 
-    /// Something that entries share; they take it as [`State<T>`](crate::State). One of each type.
+    /// Adds a value that handlers share and take as [`State<T>`](crate::State). Each type can have one value.
     pub fn state<T: Clone + Send + Sync + 'static>(mut self, state: T) -> ServerBuilder {
         self.states.insert(state);
         self
@@ -442,21 +445,21 @@ impl ServerBuilder {
         self.add_with(|snapshot| snapshot.prompts.add(entry))
     }
 
-    /// Offers tools, resources and prompts even while there are none yet.
+    /// Declares the capabilities for tools, resources and prompts even if the catalog has none yet.
     pub fn offer_all(mut self) -> ServerBuilder {
         self.declares = CapabilityFlags { tools: true, resources: true, prompts: true };
         self
     }
 
-    /// Finds tools, prompts and resources whatever the case of their names and URIs, for what once was served
-    /// that way. An entry that is spelled as asked comes first.
+    /// Ignores case when tools, prompts and resources are looked up by name or URI. An exact
+    /// match has precedence.
     pub fn ignore_case(mut self) -> ServerBuilder {
         self.snapshot.ignore_case();
         self
     }
 
-    /// Other words, and another code, for what is not there: [`ProtocolError::UnknownTool`], `UnknownPrompt`
-    /// and `UnknownResource`. `None` leaves an error as it is.
+    /// Replaces the error for an unknown entry: [`ProtocolError::UnknownTool`], `UnknownPrompt` or
+    /// `UnknownResource`. `None` keeps the default error.
     pub fn map_not_found(
         mut self,
         word: impl Fn(&ProtocolError) -> Option<ErrorObject> + Send + Sync + 'static,
@@ -465,7 +468,7 @@ impl ServerBuilder {
         self
     }
 
-    /// The revisions it speaks; all unless told.
+    /// Sets the supported revisions. Default: all.
     pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> ServerBuilder {
         let mut revisions: Vec<Revision> = revisions.into_iter().collect();
         revisions.sort_unstable();
@@ -474,66 +477,67 @@ impl ServerBuilder {
         self
     }
 
-    /// Leaves all tools out.
+    /// Removes all tools.
     pub fn without_tools(mut self) -> ServerBuilder {
         self.withholds.tools = true;
         self
     }
 
-    /// Leaves all resources out.
+    /// Removes all resources, templates and lists of resources.
     pub fn without_resources(mut self) -> ServerBuilder {
         self.withholds.resources = true;
         self
     }
 
-    /// Leaves all prompts out.
+    /// Removes all prompts.
     pub fn without_prompts(mut self) -> ServerBuilder {
         self.withholds.prompts = true;
         self
     }
 
-    /// How much it does at once, and for how long.
+    /// Sets the limits on concurrency, memory and time.
     pub fn limits(mut self, limits: ServerLimits) -> ServerBuilder {
         self.limits = limits;
         self
     }
 
-    /// How many entries one page of a list shows; 1,000 unless told.
+    /// Sets the maximum number of entries on one page of a list. Default: 1,000.
     pub fn page_size(mut self, size: usize) -> ServerBuilder {
         self.page_size = size.max(1);
         self
     }
 
-    /// How long, and for whom, lists and resources may be kept (2026-07-28); not at all unless told.
+    /// Sets how long lists and resources may be cached, and by whom (2026-07-28). By default they
+    /// are not cached.
     pub fn cache(mut self, ttl: Duration, scope: CacheScope) -> ServerBuilder {
         self.cache = (ttl, scope);
         self
     }
 
-    /// Turns on the tasks extension.
+    /// Enables the tasks extension.
     pub fn tasks(mut self, limits: TaskLimits) -> ServerBuilder {
         self.tasks = Some(limits);
         self
     }
 
-    /// Declares an extension that the entries serve by themselves.
+    /// Declares an extension that the entries implement themselves.
     pub fn extension(mut self, name: impl Into<String>, settings: Value) -> ServerBuilder {
         self.extensions.insert(name.into(), settings);
         self
     }
 
-    /// The key that seals states between two rounds of a request. Servers that share work share it;
-    /// without one, a key is made at start.
+    /// Sets the key that encrypts `requestState` between two rounds of a request. Instances that serve the
+    /// same clients share one key. By default a random key is generated at start.
     pub fn state_key(mut self, key: [u8; 32]) -> ServerBuilder {
         self.state_key = Some(key);
         self
     }
 
-    /// The server, or every mistake in its entries.
+    /// Returns the server, or every mistake in its entries.
     pub fn build(mut self) -> Result<Server, BuildError> {
         self.mistakes.extend(self.snapshot.check_states(&self.states).err());
         if self.revisions.is_empty() {
-            let reason = "it speaks no revision at all; name at least one".to_owned();
+            let reason = "it supports no protocol revision; name at least one".to_owned();
             let name = self.implementation.name.clone();
             self.mistakes.push(CatalogError::Invalid { kind: "server", name, reason });
         }
@@ -632,9 +636,9 @@ pub struct BuildError(pub Vec<CatalogError>);
 impl std::fmt::Display for BuildError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let line = |mistake: &CatalogError| match mistake {
-            // Whoever builds the server may see where; whoever calls it may not.
+            // The developer sees the source locations; clients must not.
             CatalogError::Duplicate { kind, name, first, second } => {
-                format!("{kind} {name:?} is there twice: {first} and {second}; rename one")
+                format!("{kind} {name:?} is defined twice: {first} and {second}; rename one")
             }
             other => other.to_string(),
         };
@@ -643,7 +647,7 @@ impl std::fmt::Display for BuildError {
     }
 }
 
-/// What `main` prints when it returns the error.
+/// `main` prints this when it returns the error.
 impl std::fmt::Debug for BuildError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)
@@ -652,15 +656,16 @@ impl std::fmt::Debug for BuildError {
 
 impl std::error::Error for BuildError {}
 
-/// An unguessable id: 128 bits.
+/// Returns an unguessable id with 128 random bits.
 pub(crate) fn random_id() -> String {
     URL_SAFE_NO_PAD.encode(random_bytes::<16>())
 }
 
-/// Bytes nobody can guess. Without them no id and no key may be handed out: better not to serve at all.
+/// Returns unguessable random bytes. It panics without a source of randomness, because ids and keys must
+/// not be predictable.
 fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     #[expect(clippy::expect_used, reason = "the operating system's randomness is a precondition")]
-    getrandom::fill(&mut bytes).expect("the operating system gives randomness");
+    getrandom::fill(&mut bytes).expect("the operating system provides randomness");
     bytes
 }

@@ -1,15 +1,15 @@
-//! For tests: a client in memory, and conversations that replay over any transport.
+//! Test support: an in-memory client, and conversations that run over any transport.
 //!
 //! [`TestClient`] is one client on a [`Pipe`](crate::Pipe), without a process or a socket:
 //!
 //! ```
-//! # use bindpost_mcp_server::{Server, ToolEntry, testing::Client};
+//! # use bindpost_mcp_server::{Server, ToolEntry, testing::TestClient};
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let hello = ToolEntry::new("hello", async || "Hello!");
 //! let server = Server::builder("greeter", "1.0.0").tool(hello).build()?;
 //!
-//! let mut client = Client::connect(&server);
+//! let mut client = TestClient::connect(&server);
 //! client.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hello"}}"#).await;
 //! let answer = client.next().await.unwrap_or_default();
 //! assert_eq!(answer, r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Hello!"}]}}"#);
@@ -17,8 +17,8 @@
 //! # }
 //! ```
 //!
-//! A [`Conversation`] is a text file of messages sent and messages expected. It is played for each of
-//! its revisions, over everything that implements [`ConversationTransport`]:
+//! A [`Conversation`] is a text file of sent and expected messages. It runs for each of its revisions, over
+//! every [`ConversationTransport`]:
 //!
 //! ```text
 //! # An unknown tool is a protocol error, not a tool result.
@@ -27,39 +27,41 @@
 //! <-- {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"unknown tool: nope"}}
 //! ```
 //!
-//! The first line says what the conversation shows. Directives follow, each on a line of its own:
+//! The first line describes the behaviour that the conversation shows. Directives follow, each on
+//! its own line:
 //!
-//! | Directive | Means |
+//! | Directive | Meaning |
 //! |---|---|
-//! | `revisions all` | played for these: `all`, `legacy` (those with a handshake), `modern` (those without), dates, `2025-06-18+` (and newer), `2025-03-26-` (and older) |
-//! | `transports pipes` | played over these only: `memory`, `stdio`, `sse`, `http`; `pipes` are the first three; a comment should say why |
-//! | `server paged` | which server answers: a word for whoever connects, see [`Conversation::server`] |
-//! | `client {"roots":{}}` | the capabilities of the client; none unless told |
-//! | `raw` | the file says everything itself, see below |
+//! | `revisions all` | the revisions: `all`, `legacy` (with a handshake), `modern` (stateless), dates, `2025-06-18+` (and newer), `2025-03-26-` (and older) |
+//! | `transports pipes` | the transports: `memory`, `stdio`, `sse`, `http`, or `pipes` for the first three; a comment should give the reason; default: all |
+//! | `server paged` | the name of the server that answers, see [`Conversation::server`] |
+//! | `client {"roots":{}}` | the capabilities of the client; default: none |
+//! | `raw` | the runner adds and removes nothing, see below |
 //!
-//! Then come the steps, in order:
+//! Then the steps follow, in order:
 //!
-//! | Step | Means |
+//! | Step | Meaning |
 //! |---|---|
-//! | `--> {…}` | send this |
-//! | `<-- {…}` | the next message is this |
-//! | `<~~ {…}` | with the `<~~` lines around it: the next messages are these, in any order |
-//! | `<-- nothing` | no message comes for a tenth of a second |
-//! | `http 404` | over HTTP, the last message sent was answered with this status |
-//! | `end of input` | the client sends nothing more; needs a pipe |
+//! | `--> {…}` | send this message |
+//! | `<-- {…}` | expect this message next |
+//! | `<~~ {…}` | together with adjacent `<~~` lines: expect these messages next, in any order |
+//! | `<-- nothing` | expect no message for a tenth of a second |
+//! | `http 404` | over HTTP, expect this status for the last sent message |
+//! | `end of input` | end the client's input; needs a pipe |
 //!
-//! A step may be for some only: `<-- [legacy] {…}`, `--> [2025-06-18+ http] {…}`. A line that starts with
-//! a space goes on with the one before it. After the last step nothing unexpected may be left.
+//! A filter limits a step to some revisions or transports: `<-- [legacy] {…}` or
+//! `--> [2025-06-18+ http] {…}`. A line that starts with a space continues the line before it. After the last
+//! step no message may be left.
 //!
-//! A message matches if it is the same JSON; a batch matches in any order. In the expectation `"$any"`
-//! stands for anything, `"$string"` and `"$integer"` for any of these, and `"$save:name"` keeps what is
-//! there. Later, in both directions, `"$saved:name"` is what was kept, and `"$tampered:name"` is the same
-//! text with one character changed. `"$saved:revision"` is there from the start.
+//! A message matches if it is equal as JSON. A batch matches in any order. In an expected message `"$any"`
+//! matches every value, `"$string"` and `"$integer"` match values of this type, and `"$save:name"` matches
+//! every value and saves it. In later messages, sent or expected, `"$saved:name"` is the saved value, and
+//! `"$tampered:name"` is the saved text with one character changed. `"$saved:revision"` is predefined.
 //!
-//! Unless the file says `raw`, the runner does what every client does. With a handshake it opens the
-//! session first. Without one it puts the envelope into each request, checks that each result carries
-//! what all results of that era carry (its type, who the server is, on lists and reads how long they
-//! hold) and takes exactly that away before it compares: one expectation serves both eras.
+//! Without `raw`, the runner does what every client does. In legacy revisions it opens the session first.
+//! In modern revisions it adds the envelope to each request. It also checks that each result has the common
+//! members of all modern results: the result type, the server info, and on lists and reads the cache
+//! members. It removes them before it compares, so one expectation works for legacy and modern revisions.
 
 mod client;
 mod conversation;
@@ -76,25 +78,25 @@ pub use client::TestClient;
 pub use conversation::{Conversation, ConversationParseError};
 pub use play::{ConversationFailure, ConversationReport, play_all};
 
-/// One client's end of a transport, as a conversation needs it.
+/// The client side of a transport, for conversations.
 pub trait ConversationTransport {
-    /// The word that `transports` and the filters of lines use.
+    /// The name of the transport in the directive `transports` and in filters.
     const NAME: &'static str;
 
-    /// Sends a message of a client that speaks this revision. Done when a later one can no longer
+    /// Sends a message of a client that uses this revision. Completes when a later message can no longer
     /// overtake it.
     fn send(&mut self, message: &str, revision: Revision) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// The next message from the server, whichever way it comes; `None` when there will be none.
-    /// Nothing is lost when the future is dropped.
+    /// Receives the next message from the server. Returns `None` at the end. No message is lost if the
+    /// future is dropped.
     fn receive(&mut self) -> impl Future<Output = io::Result<Option<Bytes>>> + Send;
 
-    /// Says that nothing more will be sent.
+    /// Ends the input of the server.
     fn end_input(&mut self) -> impl Future<Output = io::Result<()>> + Send {
         async { Err(io::Error::new(io::ErrorKind::Unsupported, "this transport has no end of input")) }
     }
 
-    /// The HTTP status that the last message sent was answered with.
+    /// Returns the HTTP status of the response to the last sent message.
     fn status(&self) -> Option<u16> {
         None
     }

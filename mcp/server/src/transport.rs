@@ -1,4 +1,4 @@
-//! What a transport brings along with a request, and where messages go.
+//! The data that a transport passes with a request, and the targets of its messages.
 
 pub(crate) mod pipe;
 pub mod stdio;
@@ -10,54 +10,54 @@ use crate::auth::Caller;
 use crate::peer::Peer;
 use crate::peer::stream::MessageStream;
 
-/// What comes with one request: who asks, what we know of the client, where messages go.
+/// The origin of one request: the client, the authenticated caller, and where messages go.
 #[derive(Debug)]
 pub struct RequestOrigin {
-    /// What we know of the client.
+    /// The client.
     pub peer: Peer,
-    /// Who asks.
+    /// The authenticated identity of the caller.
     pub caller: Caller,
     /// Where messages that belong to this request go.
     pub delivery: DeliveryTarget,
-    /// What lists show.
+    /// Which entries lists show.
     pub listing: ListVisibility,
-    /// Whether somebody is at the door: an unknown caller is a stranger then.
+    /// Whether authentication is enabled. If it is, a list of resources is shown to permitted callers only.
     pub guarded: bool,
-    /// The HTTP request it came in, if it did.
+    /// The HTTP request that carried the message, on HTTP transports.
     pub http: Option<Arc<HttpRequest>>,
 }
 
 impl RequestOrigin {
-    /// The caller, if lists show only what it may use.
+    /// Returns the caller if lists show only the entries it may use.
     pub(crate) fn visible_to(&self) -> Option<&Caller> {
         (self.listing == ListVisibility::Permitted).then_some(&self.caller)
     }
 
-    /// The caller, if what is listed when asked is for those only who may: such a list is made of data.
+    /// Returns the caller if lists of resources require authorization. Such lists contain data.
     pub(crate) fn authorized_as(&self) -> Option<&Caller> {
         self.guarded.then_some(&self.caller)
     }
 }
 
-/// What lists show.
+/// Which entries lists show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ListVisibility {
-    /// Everything.
+    /// All entries.
     #[default]
     All,
-    /// What the caller may use.
+    /// The entries that the caller may use.
     Permitted,
 }
 
-/// The HTTP request a message came in: everything but its body.
+/// The HTTP request that carried a message, without its body.
 pub struct HttpRequest {
-    /// Method, address and headers.
+    /// The method, URI and headers.
     pub parts: http::request::Parts,
-    /// Who is at the other end of the connection: a client, or a proxy.
+    /// The remote address of the connection: a client or a proxy.
     pub peer: Option<SocketAddr>,
 }
 
-/// Headers and queries hold credentials; they are not for logs.
+/// Shows the method and the path only: headers and queries may contain credentials.
 impl std::fmt::Debug for HttpRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (method, path) = (&self.parts.method, self.parts.uri.path());
@@ -66,32 +66,32 @@ impl std::fmt::Debug for HttpRequest {
 }
 
 impl HttpRequest {
-    /// The method.
+    /// Returns the HTTP method.
     pub fn method(&self) -> &str {
         self.parts.method.as_str()
     }
 
-    /// The address: path and query, or all of it.
+    /// Returns the request URI: path and query, or an absolute URI.
     pub fn uri(&self) -> &http::Uri {
         &self.parts.uri
     }
 
-    /// All headers.
+    /// Returns all headers.
     pub fn headers(&self) -> &http::HeaderMap {
         &self.parts.headers
     }
 
-    /// The value of a header, if it is there and is text.
+    /// Returns the value of a header, if the request has it and it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.parts.headers.get(name)?.to_str().ok()
     }
 
-    /// The value of a cookie.
+    /// Returns the value of a cookie.
     pub fn cookie(&self, name: &str) -> Option<&str> {
         self.cookies().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
-    /// All cookies, names and values as they were sent.
+    /// Returns the names and values of all cookies, as they were sent.
     pub fn cookies(&self) -> impl Iterator<Item = (&str, &str)> {
         let values = self.parts.headers.get_all(http::header::COOKIE).iter();
         let pairs = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(';'));
@@ -101,7 +101,7 @@ impl HttpRequest {
         })
     }
 
-    /// One parameter of the query, as it was sent.
+    /// Returns one parameter of the query, as it was sent.
     pub fn query(&self, name: &str) -> Option<&str> {
         let pairs = self.parts.uri.query()?.split('&');
         pairs
@@ -111,35 +111,35 @@ impl HttpRequest {
     }
 }
 
-/// Where messages that belong to one request go: progress, log messages, questions.
+/// The target of messages that belong to one request: progress, log messages, requests to the client.
 #[derive(Debug, Clone)]
 pub enum DeliveryTarget {
-    /// Nowhere: they are dropped, and questions are refused.
+    /// No target. Messages are dropped, and requests to the client fail.
     None,
-    /// To a stream of the request's own, made when the first one is sent.
+    /// A stream of the request's own, created with the first message.
     OnDemand {
-        /// Whether it keeps what it delivered.
+        /// Whether the stream retains delivered messages.
         keeps: bool,
     },
-    /// To a stream that others use as well: a pipe.
+    /// A stream that several requests share, as on a pipe.
     Shared(Arc<MessageStream>),
 }
 
-/// The headers a request came with, if its transport has headers.
+/// The headers of a request, if its transport has headers.
 pub trait HeaderValues {
-    /// The value of a header, by its lower-case name.
+    /// Returns the value of a header, by its lower-case name.
     fn header(&self, name: &str) -> Option<&str>;
-    /// Whether a header is there more than once, or is not text.
+    /// Returns whether a header is repeated or is not text.
     fn is_unusable(&self, _name: &str) -> bool {
         false
     }
-    /// Whether the transport has headers at all; a pipe has none, and nothing is compared then.
+    /// Returns whether the transport has headers. A pipe has none, so no header is compared with an argument.
     fn has_headers(&self) -> bool {
         true
     }
 }
 
-/// A transport without headers.
+/// The headers of a transport that has none.
 #[derive(Debug, Clone, Copy)]
 pub struct NoHeaders;
 

@@ -1,25 +1,26 @@
-//! From an accepted socket to the stream that HTTP is spoken on.
+//! Conversion of an accepted socket to the stream that HTTP uses.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-/// Turns an accepted socket into the stream that HTTP is spoken on: the socket itself, or TLS on top of it.
+/// Converts an accepted socket to the stream that HTTP uses: the socket itself, or TLS on top of it.
 ///
 /// The feature `tls` implements it for `tokio_rustls::TlsAcceptor`.
 pub trait StreamAcceptor: Clone + Send + Sync + 'static {
-    /// The stream.
+    /// The type of the stream.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
     /// Whether the stream is encrypted.
     const IS_SECURE: bool;
 
-    /// Performs the handshake. [`ConnectionLimits::header_read`](crate::ConnectionLimits::header_read) limits its time.
+    /// Performs the handshake. [`ConnectionLimits::header_read`](crate::ConnectionLimits::header_read)
+    /// limits its time.
     fn accept(&self, socket: TcpStream) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 }
 
-/// Plain TCP.
+/// Accepts plain TCP, without TLS.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainTcp;
 

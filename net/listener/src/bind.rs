@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 
 use tokio::net::{TcpListener, TcpSocket, ToSocketAddrs};
 
-/// Connections that the system holds until they are accepted. The standard library's 128 are too few for a burst of
-/// clients: a client beyond the backlog tries again only after a second.
+/// The number of connections that the system holds until they are accepted. The standard library's 128 are
+/// too few for a burst of clients: a client beyond the backlog retries only after a second.
 const BACKLOG: u32 = 1024;
 
-/// Listens on the first of these addresses that is available. Port 0 selects a free port. The error names the address.
+/// Listens on the first of these addresses that is available. Port 0 selects a free port. The error names
+/// the address.
 pub async fn bind(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
     let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "the name resolves to no address");
     for address in tokio::net::lookup_host(address).await? {

@@ -1,6 +1,8 @@
-//! One connection: what the sweeper knows of it, the socket hyper reads and writes, the task that serves it.
+//! One connection: its record for the sweeper, the socket that hyper reads and writes, and the task that
+//! serves it.
 //!
-//! Nothing here arms a timer. A request costs a few relaxed stores; time is the sweeper's tick.
+//! No code in this file sets a timer. A request costs a few relaxed stores. Time is measured in ticks of
+//! the sweeper.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -28,55 +30,58 @@ use tokio::net::TcpStream;
 
 use crate::accept::StreamAcceptor;
 
-/// What an HTTP/2 client with prior knowledge sends first. No HTTP/1 request can begin so.
+/// The first bytes of an HTTP/2 client with prior knowledge. No HTTP/1 request can begin with them.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Room for the first read; most first requests fit, so that they cost one read like all others.
+/// The buffer of the first read. Almost all first requests fit, so that they need one read like all others.
 const FIRST_READ: usize = 1024;
 
-/// What the sweeper knows of one connection, and how it tells it to end.
+/// The state of one connection for the sweeper, and the channel by which the connection is
+/// ordered to close.
 ///
-/// Ticks come from [`SweepClock`]; 0 stands for "not now".
+/// Ticks come from [`SweepClock`]. 0 means that the state does not apply now.
 pub(super) struct ConnectionState {
     address: SocketAddr,
     is_secure: bool,
     clock: Arc<SweepClock>,
-    /// When the request head now being read began. Also counts for a client that has not sent anything yet.
+    /// The tick when the current request head began. It is also set for a client that has not
+    /// sent anything yet.
     head: AtomicU32,
-    /// When the last request began, or was last seen under way.
+    /// The tick when the last request began, or was last seen running.
     active: AtomicU32,
-    /// When the socket stopped taking bytes.
+    /// The tick when the socket stopped accepting bytes.
     blocked: AtomicU32,
-    /// Whether a whole request head has ever come.
+    /// Whether a complete request head has been received.
     begun: AtomicBool,
-    /// Requests whose body has not come whole.
+    /// The number of requests whose body is incomplete.
     receiving: AtomicUsize,
-    /// When the first of them began to wait for more of its body.
+    /// The tick when the first of them began to wait for more of its body.
     receiving_since: AtomicU32,
-    /// Whether the caps count it. One that was told to give way no longer counts, though it may still be closing.
+    /// Whether the connection is included in the connection limits. A connection that was ordered to close
+    /// is not, even while it is still closing.
     counted: AtomicBool,
-    /// Each request under way holds a clone until its response is handed to hyper, body and all.
+    /// Each running request holds a clone until its response and body are passed to hyper.
     requests: Arc<()>,
     told: AtomicU8,
     task: AtomicWaker,
 }
 
-/// The client behind one connection, as a service sees it.
+/// The client of one connection, as a service sees it.
 #[derive(Clone)]
 pub struct ConnectedClient(pub(super) Arc<ConnectionState>);
 
 impl ConnectedClient {
-    /// Its address.
+    /// Returns the address of the client.
     pub fn address(&self) -> SocketAddr {
         self.0.address
     }
 
-    /// Whether the connection is encrypted.
+    /// Returns whether the connection is encrypted.
     pub fn is_secure(&self) -> bool {
         self.0.is_secure
     }
 
-    /// Says that a request waits for more of its body, until what is returned is dropped. When a cap is reached, a
-    /// connection that has nothing else under way may give way to a new one.
+    /// Records that a request waits for more of its body, until the returned guard is dropped. At a
+    /// connection limit, a connection without another running request may be closed in favor of a new one.
     pub fn mark_body_pending(&self) -> PendingBodyGuard {
         if self.0.receiving.fetch_add(1, Ordering::Relaxed) == 0 {
             self.0.receiving_since.store(self.0.clock.now(), Ordering::Relaxed);
@@ -91,7 +96,7 @@ impl std::fmt::Debug for ConnectedClient {
     }
 }
 
-/// A request waits for more of its body.
+/// Marks a request that waits for more of its body, until it is dropped.
 pub struct PendingBodyGuard(Arc<ConnectionState>);
 
 impl std::fmt::Debug for PendingBodyGuard {
@@ -106,11 +111,11 @@ impl Drop for PendingBodyGuard {
     }
 }
 
-/// The sweeper's coarse clock. Starts at 1.
+/// The coarse clock of the sweeper. It starts at 1.
 #[derive(Debug)]
 pub(super) struct SweepClock(AtomicU32);
 
-/// How many ticks each state may last.
+/// The maximum number of ticks of each state.
 #[derive(Debug)]
 pub(super) struct TickLimits {
     pub(super) header_read: u32,
@@ -118,42 +123,42 @@ pub(super) struct TickLimits {
     pub(super) blocked_write: u32,
 }
 
-/// How readily a connection gives way to a new one when a cap is reached; the first kind goes first. Connections
-/// of one kind go in the order in which they got there.
+/// The order in which connections are closed in favor of new ones at a connection limit. The first kind is
+/// closed first. Connections of one kind are closed in the order in which they entered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum EvictionRank {
-    /// Nothing whole has ever come: the client is silent, or has sent a part of its first request head.
+    /// No complete request head was received: the client is silent, or has sent a part of its first head.
     NeverWhole,
-    /// A part of a further head has come.
+    /// A part of a further head was received.
     HalfHead,
-    /// A body has been coming for so long that an honest client would be done.
+    /// A body has been incomplete for longer than a well-behaved client needs.
     SlowBody,
-    /// No request is under way. Its client may open it again any time.
+    /// No request is running. The client can open a new connection at any time.
     Idle,
-    /// A head or a body has just begun to come.
+    /// A head or a body has just begun.
     JustBegun,
 }
 
-/// For how many ticks a connection without a request is taken for one whose request is on its way: the last tick may
-/// have been a moment ago.
+/// The number of ticks for which a connection without a request is treated as if its request were in
+/// transit. The last tick may have been a moment ago.
 const ON_ITS_WAY: u32 = 2;
-/// For how many ticks a body is taken for an honest client's.
+/// The number of ticks for which an incomplete body is treated as that of a well-behaved client.
 const HONEST_BODY: u32 = 5;
 
-/// What a connection can be told, from mild to severe. It is never taken back.
+/// The orders to a connection, from mild to severe. An order is never revoked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(super) enum ConnectionSignal {
     Serve,
-    /// Close after the response to the request under way, or to the next one.
+    /// Close after the response to the current request, or to the next one.
     LastRequest,
-    /// Close after the request under way; without one, now.
+    /// Close after the current request. Without one, close now.
     Finish,
     /// Close now.
     Cut,
 }
 
-/// hyper's settings for both protocols.
+/// The settings of hyper for both protocols.
 pub(super) struct ProtocolBuilders {
     pub(super) http1: http1::Builder,
     pub(super) http2: http2::Builder<TokioExecutor>,
@@ -197,23 +202,24 @@ impl ConnectionState {
         self.address
     }
 
-    /// Applies the time limits. Called by the sweeper, once a tick.
+    /// Applies the time limits. The sweeper calls it once per tick.
     pub(super) fn enforce_limits(&self, now: u32, patience: &TickLimits) {
         let blocked = self.blocked.load(Ordering::Relaxed);
         let head = self.head.load(Ordering::Relaxed);
         let late = |since: u32, limit: u32| now.wrapping_sub(since) > limit;
         if blocked != 0 && late(blocked, patience.blocked_write) {
-            tracing::debug!(address = %self.address, "cut: the client does not read");
+            tracing::debug!(address = %self.address, "disconnected: the client does not read");
             self.signal(ConnectionSignal::Cut);
         } else if blocked != 0 || self.in_request() {
             self.active.store(now, Ordering::Relaxed);
         } else if head != 0 {
             if late(head, patience.header_read) {
-                tracing::debug!(address = %self.address, "cut: no complete request head in time");
+                tracing::debug!(address = %self.address, "disconnected: timeout of the request head");
                 self.signal(ConnectionSignal::Cut);
             }
         } else if late(self.active.load(Ordering::Relaxed), patience.keep_alive_idle) {
-            // hyper closes unless it still has to read a body that nobody takes. It gets the same time again.
+            // hyper closes the connection unless an unread body remains. In that case it gets the same time
+            // again.
             self.signal(if self.was_signaled(ConnectionSignal::Finish) {
                 ConnectionSignal::Cut
             } else {
@@ -223,8 +229,8 @@ impl ConnectionState {
         }
     }
 
-    /// How readily it gives way, and since when (in ticks); `None` if it does not: a whole request is under way,
-    /// or one has just ended.
+    /// Returns the kind of connection for closing at a limit, and the tick since when. Returns `None` if it
+    /// must not be closed, because a complete request is running or has just ended.
     pub(super) fn eviction_rank(&self) -> Option<(EvictionRank, u32)> {
         let now = self.clock.now();
         let rank = |kind: EvictionRank, since: u32, honest: u32| {
@@ -250,7 +256,7 @@ impl ConnectionState {
         rank(EvictionRank::SlowBody, self.receiving_since.load(Ordering::Relaxed), HONEST_BODY)
     }
 
-    /// Takes it out of what the caps count; `false` if it was out already.
+    /// Removes the connection from the connection limits. Returns `false` if it was removed before.
     pub(super) fn uncount(&self) -> bool {
         self.counted.swap(false, Ordering::Relaxed)
     }
@@ -281,7 +287,7 @@ impl ConnectionState {
         Arc::strong_count(&self.requests) > 1
     }
 
-    /// A head is complete. The request lasts as long as the answer is kept.
+    /// Records a complete head. The request lasts until the returned value is dropped.
     fn begin_request(&self) -> Arc<()> {
         self.head.store(0, Ordering::Relaxed);
         self.begun.store(true, Ordering::Relaxed);
@@ -289,7 +295,7 @@ impl ConnectionState {
         self.requests.clone()
     }
 
-    /// Bytes arrived. Outside a request they begin a head, or continue the one that has begun.
+    /// Records received bytes. Outside a request they begin a head, or continue it.
     fn record_read(&self) {
         if self.head.load(Ordering::Relaxed) == 0 && !self.in_request() {
             self.begin_head();
@@ -300,7 +306,7 @@ impl ConnectionState {
         self.head.store(self.clock.now(), Ordering::Relaxed);
     }
 
-    /// A write went through, in part or in full, or the socket took nothing.
+    /// Records a write: it succeeded in part or in full, or the socket accepted nothing.
     fn record_write(&self, progress: bool) {
         let blocked = self.blocked.load(Ordering::Relaxed) != 0;
         if progress && blocked {
@@ -310,16 +316,16 @@ impl ConnectionState {
         }
     }
 
-    /// Whether hyper may be asked to close, once the connection was told to.
+    /// Returns whether hyper may close the connection after an order to close.
     fn may_finish(&self) -> bool {
-        // hyper can take a connection for idle while the end of a response still waits for the socket.
+        // hyper may treat a connection as idle while the end of a response still waits for the socket.
         let is_idle =
             || self.was_signaled(ConnectionSignal::Finish) && self.blocked.load(Ordering::Relaxed) == 0;
         self.in_request() || is_idle()
     }
 }
 
-/// Serves one connection to its end.
+/// Serves one connection until it is closed.
 pub(super) async fn serve_connection<A, S, B>(
     acceptor: &A,
     socket: TcpStream,
@@ -350,13 +356,13 @@ where
     let noted = connection.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let under_way = noted.begin_request();
-        // HTTP/2 says goodbye in a frame of its own.
+        // HTTP/2 announces the end with its own frame.
         let last = noted.was_signaled(ConnectionSignal::LastRequest) && !is_http2;
         service.call(request).map_ok(move |mut response| {
             if last {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            // The closure is there to be dropped with the body: that ends the request.
+            // The closure is dropped together with the body, which ends the request.
             response.map(|body| {
                 body.map_err(move |error| {
                     let _ = &under_way;
@@ -368,7 +374,7 @@ where
 
     if is_http2 {
         connection.head.store(0, Ordering::Relaxed);
-        // Boxed, because every HTTP/1 connection would pay for the larger state.
+        // Boxed, because otherwise every HTTP/1 connection would need the larger state.
         let mut conversation = Box::pin(protocols.http2.serve_connection(socket, service));
         drive_connection(conversation.as_mut(), http2::Connection::graceful_shutdown, connection).await?;
     } else {
@@ -378,7 +384,7 @@ where
     Ok(())
 }
 
-/// Polls hyper's side of a connection, and passes on what the connection is told.
+/// Polls the connection of hyper, and applies orders to the connection.
 async fn drive_connection<C: Future<Output = hyper::Result<()>>>(
     mut conversation: Pin<&mut C>,
     graceful_shutdown: fn(Pin<&mut C>),
@@ -387,7 +393,7 @@ async fn drive_connection<C: Future<Output = hyper::Result<()>>>(
     let mut task: Option<Waker> = None;
     let mut finishing = false;
     std::future::poll_fn(|cx| {
-        // A task's waker hardly ever changes, and the comparison is cheaper than registering it again.
+        // A task's waker rarely changes, and the comparison is cheaper than registering it again.
         if !task.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
             connection.task.register(cx.waker());
             task = Some(cx.waker().clone());
@@ -395,12 +401,12 @@ async fn drive_connection<C: Future<Output = hyper::Result<()>>>(
         if !connection.was_signaled(ConnectionSignal::LastRequest) {
             return conversation.as_mut().poll(cx);
         }
-        // To be told is to lose the registered waker, and more may be told.
+        // An order consumes the registered waker, and another order may follow.
         connection.task.register(cx.waker());
         if connection.was_signaled(ConnectionSignal::Cut) {
             return Poll::Ready(Ok(()));
         }
-        // Before any goodbye, so that a request that has arrived is still answered.
+        // This precedes the shutdown, so that a request that has already arrived gets its response.
         let ended = conversation.as_mut().poll(cx);
         if ended.is_ready() || finishing || !connection.may_finish() {
             return ended;
@@ -412,7 +418,7 @@ async fn drive_connection<C: Future<Output = hyper::Result<()>>>(
     .await
 }
 
-/// Performs the handshake, if there is one, and reads until the protocol of the client is known.
+/// Performs the TLS handshake, if any, and reads until the protocol of the client is known.
 async fn open_stream<A: StreamAcceptor>(
     acceptor: &A,
     socket: TcpStream,
@@ -441,13 +447,13 @@ async fn open_stream<A: StreamAcceptor>(
     }
 }
 
-/// The socket as hyper sees it: a TCP stream that keeps the sweeper's notes.
+/// The socket for hyper: a TCP stream that updates the record for the sweeper.
 struct TrackedSocket<T> {
     stream: TokioIo<T>,
-    /// What was read to tell the protocols apart, until hyper has taken it.
+    /// The bytes that were read to detect the protocol, until hyper reads them.
     early: Bytes,
     is_http2: bool,
-    /// Whether we have said that nothing more will be written.
+    /// Whether the write half was shut down.
     shut: bool,
     connection: Arc<ConnectionState>,
 }
@@ -510,8 +516,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Write for TrackedSocket<T> {
             self.shut = true;
             self.connection.begin_head();
         }
-        // Closing a socket with unread bytes resets it, and a reset can take the response away from a client
-        // that is still sending, say, a body we refused. It may go on for as long as a head may take.
+        // Closing a socket with unread bytes resets it, and a client that is still sending, for example a
+        // rejected body, could lose the response. The client may continue for the time of a request head.
         if self.is_http2 || self.connection.was_signaled(ConnectionSignal::LastRequest) {
             return Poll::Ready(Ok(()));
         }

@@ -1,4 +1,4 @@
-//! How a listener is told to stop: once to finish what it has begun, twice to end at once.
+//! Graceful shutdown: the first trigger lets running requests finish, the second one ends immediately.
 
 use std::io;
 use std::sync::Arc;
@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::sync::Notify;
 
-/// What everyone watches who has to stop in time: the listener, and streams that never end by themselves.
+/// The signal to stop, for the listener and for streams that never end by themselves.
 #[derive(Clone, Debug)]
 pub struct Drain {
     shared: Arc<DrainState>,
 }
 
-/// What starts a [`Drain`].
+/// The trigger of a [`Drain`].
 ///
-/// Dropping it does not: without a trigger the drain just never begins.
+/// Dropping it does not start the drain. Without a trigger a drain never begins.
 #[derive(Clone, Debug)]
 pub struct DrainTrigger {
     shared: Arc<DrainState>,
@@ -26,31 +26,31 @@ struct DrainState {
     changed: Notify,
 }
 
-/// Nobody has pulled the trigger.
+/// The drain has not begun.
 const SERVING: u8 = 0;
-/// Pulled once: what has begun may finish.
+/// Triggered once: running requests may finish.
 const DRAINING: u8 = 1;
-/// Pulled twice: nothing is waited for.
+/// Triggered twice: end immediately.
 const ENDING: u8 = 2;
 
 impl Drain {
-    /// A drain that has not begun, and its trigger.
+    /// Returns a drain that has not begun, and its trigger.
     pub fn new() -> (DrainTrigger, Self) {
         let shared = Arc::new(DrainState { stage: AtomicU8::new(SERVING), changed: Notify::new() });
         (DrainTrigger { shared: shared.clone() }, Self { shared })
     }
 
-    /// Whether the trigger was pulled. One atomic load, so it may be asked for every request.
+    /// Returns whether the drain has begun. It is one atomic load, so it can be called for every request.
     pub fn has_begun(&self) -> bool {
         self.shared.stage.load(Ordering::Acquire) >= DRAINING
     }
 
-    /// Waits until the trigger is pulled.
+    /// Waits until the drain begins.
     pub fn begun(&self) -> impl Future<Output = ()> + Send + use<> {
         self.reached(DRAINING)
     }
 
-    /// Waits until the trigger is pulled a second time.
+    /// Waits until the drain is triggered a second time.
     pub fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
         self.reached(ENDING)
     }
@@ -59,7 +59,7 @@ impl Drain {
         let shared = self.shared.clone();
         async move {
             loop {
-                // Created before the look at the stage, so that no change falls between the two.
+                // Created before the stage is read, so that no change is missed.
                 let changed = shared.changed.notified();
                 if shared.stage.load(Ordering::Acquire) >= stage {
                     return;
@@ -71,7 +71,7 @@ impl Drain {
 }
 
 impl DrainTrigger {
-    /// The first pull begins the drain, the second ends it; more change nothing.
+    /// Triggers the drain. The first call begins it, the second ends it, and further calls have no effect.
     pub fn pull(&self) {
         let next = |stage| (stage < ENDING).then_some(stage + 1);
         if self.shared.stage.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).is_ok() {
@@ -80,17 +80,17 @@ impl DrainTrigger {
     }
 }
 
-/// Pulls the trigger at SIGTERM or SIGINT, once more at the second one, and returns.
+/// Triggers the drain at SIGTERM or SIGINT, again at the second signal, and returns.
 ///
-/// From the first poll on, these signals no longer end the process by themselves. Fails if they cannot be
-/// watched.
+/// From the first poll on, these signals no longer end the process by themselves. Fails if no signal
+/// handler can be installed.
 #[cfg(unix)]
 pub async fn drain_on_signal(trigger: DrainTrigger) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    for message in ["draining; a second signal ends at once", "ending at once"] {
+    for message in ["draining; a second signal ends immediately", "ending immediately"] {
         let name = tokio::select! {
             _ = terminate.recv() => "SIGTERM",
             _ = interrupt.recv() => "SIGINT",
@@ -101,10 +101,10 @@ pub async fn drain_on_signal(trigger: DrainTrigger) -> io::Result<()> {
     Ok(())
 }
 
-/// Pulls the trigger at Ctrl-C, once more at the second one, and returns.
+/// Triggers the drain at Ctrl-C, again at the second one, and returns.
 #[cfg(not(unix))]
 pub async fn drain_on_signal(trigger: DrainTrigger) -> io::Result<()> {
-    for message in ["draining; a second Ctrl-C ends at once", "ending at once"] {
+    for message in ["draining; a second Ctrl-C ends immediately", "ending immediately"] {
         tokio::signal::ctrl_c().await?;
         tracing::info!(message);
         trigger.pull();

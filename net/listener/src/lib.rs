@@ -1,13 +1,14 @@
-//! Connections of HTTP servers: accepting them, their time limits and caps, TLS, and draining them.
+//! Connections of HTTP servers: accepting, time limits, connection limits, TLS, and graceful shutdown.
 //!
-//! [`serve`] runs any hyper service over HTTP/1, and over HTTP/2 with prior knowledge. This crate does not know MCP and
-//! does not read bodies: the service decides how long a request may take to send one.
+//! [`serve`] runs any hyper service over HTTP/1, and over HTTP/2 with prior knowledge. This crate is
+//! independent of MCP and does not read bodies. The service limits the time of a body.
 //!
-//! No request arms a timer. Connections record what they are doing, and one sweep per second checks these records, so a
-//! limit may take effect up to two sweeps late.
+//! Requests set no timers. Connections record their state, and one sweep per second checks these records,
+//! so a limit may take effect up to two sweeps late.
 //!
-//! Files, in reading order: `bind.rs` (listening sockets), `accept.rs` and `tls.rs` (from a socket to a stream),
-//! `registry.rs` (all connections, the caps and the sweep), `connection.rs` (one connection), `drain.rs` (stopping).
+//! Files, in reading order: `bind.rs` (listening sockets), `accept.rs` and `tls.rs` (from a socket to a
+//! stream), `registry.rs` (all connections, the caps and the sweep), `connection.rs` (one connection),
+//! `drain.rs` (stopping).
 
 mod accept;
 mod bind;
@@ -42,58 +43,63 @@ pub use self::drain::{Drain, DrainTrigger, drain_on_signal};
 use self::connection::{ConnectionSignal, ProtocolBuilders, serve_connection};
 use self::registry::ConnectionRegistry;
 
-/// What one listener allows its clients.
+/// The limits of one listener.
 #[derive(Clone, Debug)]
 pub struct ConnectionLimits {
-    /// For the first byte of a new connection, and then for a whole request head. 10 s.
+    /// The time for the first byte of a new connection, and then for a complete request head.
+    /// Default: 10 s.
     pub header_read: Duration,
-    /// For a connection without a request. 75 s.
+    /// The time for a connection without a request. Default: 75 s.
     pub keep_alive_idle: Duration,
-    /// For a client that takes nothing while bytes wait to be sent to it. 30 s.
+    /// The time for a client that reads nothing while bytes wait to be sent to it. Default: 30 s.
     ///
-    /// The system reports room in a full send buffer only when about a third of it is free, so a client has
-    /// to take that much in this time.
+    /// The system reports space in a full send buffer only when about a third of it is free, so a client
+    /// has to read that much in this time.
     pub blocked_write: Duration,
-    /// How often the three limits above are looked at. 1 s.
+    /// The interval at which the three limits above are checked. Default: 1 s.
     pub sweep: Duration,
 
-    /// The largest HTTP/1 request head; about as much of a response waits in memory. 64 KiB, at least 8 KiB.
+    /// The maximum size of an HTTP/1 request head, and of buffered response bytes. Default: 64 KiB, at
+    /// least 8 KiB.
     pub max_header_bytes: usize,
-    /// Header fields in one HTTP/1 request. 100; any other number costs an allocation per request.
+    /// The maximum number of header fields in an HTTP/1 request. Default: 100. Any other number costs an
+    /// allocation per request.
     pub max_headers: usize,
 
-    /// Concurrent HTTP/2 streams of one connection. 100.
+    /// The maximum number of concurrent HTTP/2 streams of one connection. Default: 100.
     pub h2_streams: u32,
-    /// HTTP/2 flow control: unread request bytes of one stream. 64 KiB.
+    /// HTTP/2 flow control: the maximum of unread request bytes of one stream. Default: 64 KiB.
     pub h2_stream_window: u32,
-    /// HTTP/2 flow control: unread request bytes of one connection. 1 MiB.
+    /// HTTP/2 flow control: the maximum of unread request bytes of one connection. Default: 1 MiB.
     pub h2_connection_window: u32,
-    /// HTTP/2 response bytes of one stream that wait in memory. 64 KiB.
+    /// The maximum of buffered response bytes of one HTTP/2 stream. Default: 64 KiB.
     pub h2_send_buffer: u32,
-    /// The largest HTTP/2 header list. 16 KiB.
+    /// The maximum size of an HTTP/2 header list. Default: 16 KiB.
     pub h2_header_bytes: u32,
-    /// HTTP/2 streams reset by the client before the service saw them. 20.
+    /// The maximum number of HTTP/2 streams that the client reset before they reached the
+    /// service. Default: 20.
     pub h2_pending_resets: usize,
-    /// HTTP/2 streams reset by us because of the client's mistakes. 1024.
+    /// The maximum number of HTTP/2 streams that the server reset because of the client's
+    /// errors. Default: 1024.
     pub h2_local_resets: usize,
-    /// How often an HTTP/2 client is pinged. 20 s.
+    /// The interval of pings to an HTTP/2 client. Default: 20 s.
     pub h2_ping: Duration,
-    /// For an HTTP/2 client's answer to a ping. 20 s.
+    /// The time for an HTTP/2 client to respond to a ping. Default: 20 s.
     pub h2_ping_answer: Duration,
 
-    /// Open connections. For one more, a connection without a whole request under way is closed: one that never
-    /// sent a whole head, then one with half a head or a slow body, then one that is idle. If there is none, the
-    /// new one is answered 503. 10,000.
+    /// The maximum number of open connections. At the limit, a connection without a complete request is
+    /// closed for a new one: first one that never sent a complete head, then one with a partial head or a
+    /// slow body, then an idle one. If there is none, the new one gets 503. Default: 10,000.
     pub connections: usize,
-    /// Open connections from one IPv4 address or one IPv6 /64 network, loopback included; the same happens when
-    /// there are more. 256.
+    /// The maximum number of open connections from one IPv4 address or one IPv6 /64 network, including
+    /// loopback. The same rule applies at the limit. Default: 256.
     ///
-    /// Turn it off (`None`) behind a proxy, which brings everyone from the same address.
+    /// Set it to `None` behind a proxy, because all clients then have the same address.
     pub connections_per_address: Option<usize>,
 
-    /// For requests under way when the drain begins. 25 s.
+    /// The time for running requests after the drain has begun. Default: 25 s.
     pub drain: Duration,
-    /// How long a drain leaves idle connections open, for requests that are on the wire already. 500 ms.
+    /// The time for which a drain keeps idle connections open, for requests in transit. Default: 500 ms.
     pub drain_idle: Duration,
 }
 
@@ -123,34 +129,36 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// The number for which hyper keeps the fields on the stack.
+/// The number of header fields that hyper keeps on the stack.
 const DEFAULT_MAX_HEADERS: usize = 100;
-/// hyper refuses a smaller HTTP/1 buffer.
+/// The minimum HTTP/1 buffer size of hyper.
 const SMALLEST_BUFFER: usize = 8 * 1024;
 
-/// The wait after a failed accept: it doubles from the first to the longest.
+/// The delays after a failed accept. They double from the first to the maximum.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// More connections than a system keeps waiting, so that new ones do not hold up a drain.
+/// More connections than the backlog of any system, so that new connections do not delay a drain.
 const LONGEST_BACKLOG: usize = 4096;
 
-/// What a client over the cap gets.
+/// The response to a client over the limit.
 const REFUSAL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-/// For a refused client to take its answer and leave.
+/// The time for a rejected client to read the response and close.
 const REFUSAL_TIME: Duration = Duration::from_secs(2);
-/// How many refused clients are waited for at the same time.
+/// The maximum number of rejected clients that are waited for at the same time.
 const REFUSED: usize = 256;
 
-/// Serves every client of `listener` over plain TCP until it is drained. Returns when the last connection is closed.
+/// Serves every client of `listener` over plain TCP until it is drained. Returns when the last connection
+/// is closed.
 ///
-/// `make` returns the service for the connection of a client. When the drain begins, the listening socket is closed, and
-/// every connection closes after its current request. Connections that are still open after
-/// [`ConnectionLimits::drain`], or when the trigger is pulled again, are cut. Dropping the future cuts all connections.
+/// `make` returns the service for the connection of a client. When the drain begins, the listening socket
+/// is closed, and every connection closes after its current request. Connections that are still open after
+/// [`ConnectionLimits::drain`], or when the drain is triggered again, are closed. Dropping the future
+/// closes all connections.
 ///
-/// Errors of one connection, and failures to accept one, are logged and never end the listener. The function fails only
-/// at its start, if the socket has no address.
+/// Errors of one connection, and failures to accept one, are logged and never end the listener. The
+/// function fails only at its start, if the socket has no address.
 pub async fn serve<S, B>(
     listener: TcpListener,
     make: impl Fn(ConnectedClient) -> S,
@@ -192,7 +200,7 @@ where
 
     let welcome = |socket: TcpStream, address: SocketAddr| {
         let Some(slot) = registry.admit(address) else {
-            // A client that expects TLS could not read the refusal.
+            // A client that expects TLS could not read the response.
             if !A::IS_SECURE {
                 let _ = refuse(socket, &refused);
             }
@@ -219,7 +227,7 @@ where
                 (socket, address) = accept(&listener) => welcome(socket, address),
             }
         }
-        // Clients that have connected by now were not refused. Closing the socket would reset them.
+        // Clients that have connected by now must be served. Closing the socket would reset them.
         accept_backlog(listener, welcome);
         registry.signal_all(ConnectionSignal::LastRequest);
         tokio::select! {
@@ -241,7 +249,7 @@ where
     }
 }
 
-/// Ends the connections of a listener whose future is dropped.
+/// Closes the connections of a listener whose future is dropped.
 struct CutOnDrop<'a>(&'a ConnectionRegistry);
 
 impl Drop for CutOnDrop<'_> {
@@ -271,7 +279,7 @@ fn protocol_builders(limits: &ConnectionLimits) -> ProtocolBuilders {
     ProtocolBuilders { http1, http2 }
 }
 
-/// The next client. Waits out errors such as a lack of descriptors.
+/// Accepts the next client. Retries after errors such as a lack of file descriptors.
 async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     let mut pause = FIRST_PAUSE;
     loop {
@@ -287,15 +295,15 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-/// Whether an accept failed because the client is gone already.
+/// Returns whether an accept failed because the client has already disconnected.
 fn is_about_one_client(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// Accepts what waits in the backlog and closes the socket.
+/// Accepts the connections in the backlog and closes the socket.
 fn accept_backlog(listener: TcpListener, welcome: impl Fn(TcpStream, SocketAddr)) {
-    // Straight from the system: tokio may not have heard of the last ones yet.
+    // Uses the system directly, because tokio may not know the last connections yet.
     let Ok(listener) = listener.into_std() else { return };
     for _ in 0..LONGEST_BACKLOG {
         match listener.accept() {
@@ -311,9 +319,9 @@ fn accept_backlog(listener: TcpListener, welcome: impl Fn(TcpStream, SocketAddr)
     }
 }
 
-/// Answers 503. Then waits for the client to close, since closing first could take the answer away from it.
+/// Sends 503, then waits until the client closes, because closing first could discard the response.
 fn refuse(stream: TcpStream, waiting: &Arc<Semaphore>) -> io::Result<()> {
-    // A new socket takes these few bytes at once; tokio would first wait to hear that it does.
+    // A new socket accepts these few bytes immediately. tokio would first wait until it is writable.
     let mut stream = stream.into_std()?;
     stream.write_all(REFUSAL)?;
     stream.shutdown(Shutdown::Write)?;
@@ -327,7 +335,7 @@ fn refuse(stream: TcpStream, waiting: &Arc<Semaphore>) -> io::Result<()> {
     Ok(())
 }
 
-/// Ignores what a client sends until it closes.
+/// Discards received bytes until the client closes.
 async fn discard_until_closed(stream: &TcpStream) -> io::Result<()> {
     let mut ignored = [0; 1024];
     loop {

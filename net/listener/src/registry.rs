@@ -1,4 +1,4 @@
-//! The list of open connections: who may join it, and the sweep over it.
+//! The list of open connections, its limits, and the sweep over it.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -25,9 +25,9 @@ pub(super) struct ConnectionRegistry {
 #[derive(Default)]
 struct OpenConnections {
     connections: HashMap<u64, Arc<ConnectionState>>,
-    /// Without those that give way.
+    /// The number of connections, without those that were ordered to close.
     counted: usize,
-    /// Kept only when there is a cap for it.
+    /// The number per network. It is kept only if there is a limit for it.
     per_address: HashMap<IpAddr, usize>,
     next: u64,
     refused: u64,
@@ -39,7 +39,7 @@ impl OpenConnections {
         self.per_address.get(&network).copied().unwrap_or_default()
     }
 
-    /// Takes a connection out of the counts, once.
+    /// Removes a connection from the counts, once.
     fn uncount(&mut self, connection: &ConnectionState) {
         if !connection.uncount() {
             return;
@@ -54,8 +54,8 @@ impl OpenConnections {
         }
     }
 
-    /// Tells the connection that gives way first, of this network or of all, to close; `false` if every one of
-    /// them has a whole request under way.
+    /// Orders the first connection in the closing order to close, of this network or of all. Returns
+    /// `false` if all of them have a complete request.
     fn evict_one(&mut self, of: Option<IpAddr>) -> bool {
         let is_of =
             |connection: &ConnectionState| of.is_none_or(|of| network(connection.address().ip()) == of);
@@ -65,7 +65,7 @@ impl OpenConnections {
             return false;
         };
         let chosen = chosen.clone();
-        // A request that is on the wire of an idle connection is still answered.
+        // A request in transit to an idle connection still gets its response.
         chosen.signal(if kind == EvictionRank::Idle {
             ConnectionSignal::Finish
         } else {
@@ -77,7 +77,7 @@ impl OpenConnections {
     }
 }
 
-/// A connection's place on the registry, free again when dropped.
+/// A connection's slot in the registry. It is released on drop.
 pub(super) struct ConnectionSlot {
     registry: Arc<ConnectionRegistry>,
     connection: Arc<ConnectionState>,
@@ -105,8 +105,8 @@ impl ConnectionRegistry {
         }
     }
 
-    /// A place for a new connection. When a cap is reached, a connection that has nothing whole under way gives way;
-    /// `None` if there is no such connection.
+    /// Returns a slot for a new connection. At a limit, a connection without a complete request is closed.
+    /// Returns `None` if there is no such connection.
     pub(super) fn admit(self: &Arc<Self>, address: SocketAddr) -> Option<ConnectionSlot> {
         let mut open = self.lock_open();
         let network = network(address.ip());
@@ -134,17 +134,17 @@ impl ConnectionRegistry {
         }
     }
 
-    /// Waits until no connection is open. For one waiter at a time.
+    /// Waits until no connection is open. Supports one waiter at a time.
     pub(super) async fn wait_until_empty(&self) {
         while !self.lock_open().connections.is_empty() {
             self.emptied.notified().await;
         }
     }
 
-    /// Moves the clock and applies the time limits, for ever.
+    /// Advances the clock and applies the time limits, forever.
     pub(super) async fn sweep(&self, every: Duration) -> Infallible {
         let mut ticks = tokio::time::interval(every.max(Duration::from_millis(1)));
-        // After a stall clients get more time, not a burst of ticks.
+        // After a stall, clients get more time instead of a burst of ticks.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
@@ -183,7 +183,8 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// What counts as one address: whoever has an IPv6 address usually has a whole /64 of them.
+/// Returns the network of an address for the limits: a client with an IPv6 address usually has a
+/// whole /64 network.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),

@@ -1,4 +1,4 @@
-//! TLS by rustls.
+//! TLS with rustls.
 
 use std::io;
 

@@ -1,1 +1,1 @@
-"""The Python language worker. `worker.py` is where to begin."""
+"""The Python language worker. Start reading at `worker.py`."""

@@ -1,4 +1,4 @@
-"""The app on disk: which functions it has, by decorators (v2) or by function.json (v1)."""
+"""The app on disk: finds its functions, by decorators (v2) or by function.json (v1)."""
 
 import importlib
 import importlib.util
@@ -16,7 +16,7 @@ DIRECTION_OUT = (1, "out", "OUT")
 
 
 class App:
-    """The function app on disk. Indexing happens at most once; its failure is kept and given again."""
+    """The function app on disk. It is indexed at most once. A failure is stored and raised again."""
 
     def __init__(self, root):
         self.root = root
@@ -35,7 +35,7 @@ class App:
                     f"install it for this Python: {sys.executable} -m pip install -r requirements.txt"
                 ) from error
             if importlib.util.find_spec("azure.functions.mcp"):
-                # 1.24 has the converters of the MCP triggers but does not register them by itself.
+                # Version 1.24 has the converters of the MCP triggers but does not register them.
                 importlib.import_module("azure.functions.mcp")
             library.Out.register(Output)
             library.Context.register(InvocationContext)
@@ -46,7 +46,7 @@ class App:
         return os.path.isfile(os.path.join(self.root, self.script))
 
     def index(self):
-        """The functions of the v2 model: function id → what the library knows of the function."""
+        """Returns the functions of the v2 model: function id → function object of the library."""
         if self.failure is None and self.indexed is None:
             try:
                 self.indexed = self.read_functions()
@@ -65,7 +65,7 @@ class App:
         register = library.decorators.function_app.FunctionRegister
         apps = {id(value): value for value in vars(module).values() if isinstance(value, register)}
         if not apps:
-            raise LoadError(f"{self.script} has no function app: add `app = func.FunctionApp()` at its top level.")
+            raise LoadError(f"{self.script} has no function app: add `app = func.FunctionApp()` at the top level.")
         if len(apps) > 1:
             names = ", ".join(name for name, value in vars(module).items() if id(value) in apps)
             raise LoadError(f"{self.script} has more than one function app ({names}): make all but one blueprints.")
@@ -78,7 +78,7 @@ class App:
         return {function_id(function.get_function_name()): function for function in functions}
 
     def blame(self, app, error):
-        """The place of the function that could not be built: the last one whose name the error tells."""
+        """Returns the place of the function that could not be built: the last one whose name is in the error."""
         place, words = self.script, describe(error).split()
         for builder in getattr(app, "_function_builders", ()):
             function = getattr(builder, "_function", None)
@@ -131,11 +131,11 @@ class App:
             raise LoadError(f"{place_of(function, self.root)}: {error}") from None
 
     def import_entry_point(self, name, directory, metadata):
-        """The v1 model: the app folder is the package `__app__`, so that `from ..shared import x` works as in Azure."""
+        """Imports a v1 function. The app folder is the package `__app__`, so `from ..shared import x` works."""
         path = os.path.realpath(os.path.join(directory, metadata.get("scriptFile") or "__init__.py"))
         shown = relative(path, self.root)
         if not os.path.isfile(path):
-            raise LoadError(f"Function '{name}': there is no {shown}.")
+            raise LoadError(f"Function '{name}': {shown} does not exist.")
         if "__app__" not in sys.modules:
             package = types.ModuleType("__app__")
             package.__path__ = [self.root]
@@ -174,7 +174,7 @@ def function_id(name):
 
 
 class without_auth_level_warning:
-    """The library warns every app without an HTTP trigger that keys do not apply; here no app has any."""
+    """Suppresses the library's warning about keys for apps without an HTTP trigger. No app here has HTTP triggers."""
 
     def __enter__(self):
         logging.getLogger().addFilter(self)

@@ -1,4 +1,4 @@
-"""The channel to the host: one JSON message per frame, four bytes of length before it."""
+"""The channel to the host. A frame has four bytes of length and one JSON message."""
 
 import collections
 import json
@@ -27,7 +27,7 @@ def connect(address):
 
 
 class BadFrame(Exception):
-    """The host sent something that cannot be a message; what follows cannot be trusted either."""
+    """The host sent an invalid frame. The rest of the stream cannot be read."""
 
 
 class Channel:
@@ -35,27 +35,27 @@ class Channel:
 
     def __init__(self, connection):
         self.connection = connection
-        # A system call for each of many small messages would pass the interpreter lock around between threads; so
-        # messages gather here while another thread sends.
+        # Messages are queued here while another thread sends. A system call for each small message would pass the
+        # interpreter lock between threads.
         self.outbox = collections.deque()
-        # Reentrant, because a finalizer may log while its thread is about to send.
+        # Reentrant, because a finalizer may log while its thread sends.
         self.sending = threading.RLock()
 
     def send(self, message):
         self.send_text(encode_json(message))
 
     def send_text(self, message):
-        """Sends a message that is JSON already, or leaves it to the thread that is sending."""
+        """Queues a message that is already JSON, and sends the queue unless another thread is sending."""
         try:
             payload = message.encode()
         except UnicodeEncodeError:
-            # Half a surrogate pair from user code; there is no way to say it in UTF-8.
+            # User code returned a lone surrogate, which UTF-8 cannot encode.
             payload = message.encode("utf-8", "replace")
         if len(payload) > MAX_FRAME:
-            raise ValueError(f"a message of {len(payload)} bytes is above the limit of {MAX_FRAME}")
+            raise ValueError(f"the message has {len(payload)} bytes, but the limit is {MAX_FRAME}")
         self.outbox.append(len(payload).to_bytes(4, "big") + payload)
         while self.outbox:
-            # Whoever sends looks again afterwards, so nothing stays behind. Wait only if the host is slow to read.
+            # The sending thread checks the queue again afterwards. Block only if the host reads slowly.
             if not self.sending.acquire(blocking=len(self.outbox) > OUTBOX_LIMIT):
                 return
             try:
@@ -74,7 +74,7 @@ class Channel:
             os._exit(1)
 
     def messages(self):
-        """Decodes one message after the other until the host closes its side."""
+        """Yields messages until the host closes the connection."""
         received = b""
         while True:
             more = self.connection.recv(65536)
@@ -86,7 +86,7 @@ class Channel:
                 body = start + 4
                 length = int.from_bytes(received[start:body], "big")
                 if length > MAX_FRAME:
-                    raise BadFrame(f"The host sent a frame of {length} bytes; the limit is {MAX_FRAME}.")
+                    raise BadFrame(f"The host sent a frame of {length} bytes, but the limit is {MAX_FRAME}.")
                 start = body + length
                 if start <= size:
                     yield decode_message(received[body:start])
@@ -110,7 +110,7 @@ class Channel:
         return frame
 
     def leave_to_parent(self):
-        """A forked child shares the socket, and two processes writing to it would mix their frames."""
+        """Closes the socket in a forked child. Frames of two processes would be mixed on a shared socket."""
         self.sending = threading.RLock()
         self.outbox.clear()
         connection, self.connection = self.connection, None
@@ -124,14 +124,14 @@ def decode_message(frame):
     except ValueError as error:
         raise BadFrame(f"The host sent a frame that is not JSON: {error}") from None
     except RecursionError:
-        raise BadFrame("The host sent a frame that nests too deeply.") from None
+        raise BadFrame("The host sent a frame that is nested too deeply.") from None
     if not isinstance(message, dict):
         raise BadFrame("The host sent a frame that is not a JSON object.")
     return message
 
 
 def end(code, reason=None):
-    """Ends the process at once, whatever other threads do. No flush: a thread may be stuck in a print."""
+    """Exits immediately, without waiting for other threads. Does not flush: a thread may be blocked in print."""
     if reason:
         print(reason, file=sys.stderr)
     os._exit(code)

@@ -1,4 +1,4 @@
-"""Failures, told so that the user finds the place in their own code."""
+"""Error messages that name the place in the user's own code."""
 
 import importlib
 import inspect
@@ -31,7 +31,7 @@ def failure_of(error):
 
 
 def user_trace(error):
-    """The traceback without the frames of this worker and of Python's import machinery."""
+    """Formats the traceback without the frames of this worker and of Python's import system."""
     try:
         trace = traceback.TracebackException(type(error), error, error.__traceback__)
         parts = [trace]
@@ -50,7 +50,7 @@ def is_machinery(filename):
 
 
 class LoadError(Exception):
-    """The app or one of its functions cannot be used. The message is for the user; the cause has the trace."""
+    """The app or one of its functions cannot be loaded. The message is for the user. The cause has the traceback."""
 
 
 def load_failure(error):
@@ -60,7 +60,7 @@ def load_failure(error):
 
 
 def import_error(root, script, error):
-    """Says what went wrong while a script was imported, and where in the app."""
+    """Returns the error of a failed import, with its place in the app."""
     if isinstance(error, SyntaxError) and error.filename:
         place = f"{relative(error.filename, root)}, line {error.lineno}"
         return LoadError(f"{type(error).__name__} in {place}: {error.msg}")
@@ -78,7 +78,7 @@ def import_error(root, script, error):
 
 
 def place_of(function, root):
-    """Where in the app a function is defined, decorators included."""
+    """Returns where in the app a function is defined, including its decorators."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return f"{relative(code.co_filename, root)}, line {code.co_firstlineno}" if code else repr(function)
 

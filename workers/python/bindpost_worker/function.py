@@ -1,4 +1,4 @@
-"""Functions: everything about parameters and results is decided when a function is loaded."""
+"""Loaded functions. How parameters and results are converted is decided once, when a function is loaded."""
 
 import base64
 import collections
@@ -12,7 +12,7 @@ Binding = collections.namedtuple("Binding", "name type is_out is_trigger")
 
 
 class Function:
-    """A loaded function: how its parameters are filled and how what it gives becomes an answer."""
+    """A loaded function, with the converters of its parameters and of its result."""
 
     def __init__(self, library, name, directory, function, bindings):
         self.library = library
@@ -39,16 +39,16 @@ class Function:
 
         self.is_coroutine = inspect.iscoroutinefunction(function)
         if self.is_coroutine and hides_ordinary_function(function):
-            # The library's wrapper is a coroutine function that calls the user's ordinary one. On the event loop a
-            # sleeping tool would hold up all others.
+            # The library's wrapper is a coroutine function that calls the user's ordinary function. On the event loop,
+            # a blocking function would delay all others.
             self.is_coroutine = False
             self.call = lambda **arguments: finish_without_loop(function(**arguments))
 
     def check(self, signature, bindings):
-        """Refuses what could only fail later, one invocation after the other."""
+        """Rejects a function that would fail on every invocation."""
         users = self.call.__wrapped__ if is_librarys(self.call) and hasattr(self.call, "__wrapped__") else self.call
         if inspect.isgeneratorfunction(users) or inspect.isasyncgenfunction(users):
-            raise LoadError(f"Function '{self.name}' is a generator; it must give its result with return, not yield.")
+            raise LoadError(f"Function '{self.name}' is a generator; it must return its result, not yield it.")
         parameters = signature.parameters.values()
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):
             extra = [name for name in bindings if name not in signature.parameters]
@@ -61,7 +61,7 @@ class Function:
             raise LoadError(f"Function '{self.name}' has no binding for the parameter {quoted(unbound)}.")
 
     def reader(self, binding, hint):
-        """How an input becomes an argument: a function of the typed data and the invocation request."""
+        """Returns a function that converts typed data and the invocation request to an argument."""
         converter = self.library.get_binding_registry().get(binding.type)
         datum_of, hint = self.datum_of, plain_type(hint)
         if not binding.is_trigger and hint in (str, bytes):
@@ -79,13 +79,13 @@ class Function:
         return read
 
     def writer(self, binding, hint):
-        """How a value becomes typed data: a pair of kind and text, or None for no value."""
+        """Returns a function that converts a value to typed data: a pair of kind and text, or None for no value."""
         converter = self.library.get_binding_registry().get(binding.type) if binding else None
         if converter is None or not hasattr(converter, "encode"):
             return typed_data
         encode, expected = converter.encode, (typing.get_args(hint) or (None,))[0]
         if expected in (str, bytes):
-            # As in the public worker, which writes numbers and JSON too if the hint is plain.
+            # Like the public worker, which also writes numbers and JSON if the type hint is plain.
             return typed_data
 
         def write(value):
@@ -93,13 +93,13 @@ class Function:
                 datum = encode(value, expected_type=expected)
             except NotImplementedError:
                 kind = f"the {binding.type} binding '{binding.name}'"
-                raise TypeError(f"{kind} cannot take a value of type {type(value).__name__}") from None
+                raise TypeError(f"{kind} does not support a value of type {type(value).__name__}") from None
             return None if datum is None else typed_data_of(datum)
 
         return write
 
     def datum_of(self, data):
-        """The library's form of one typed data; an empty one means there is no value."""
+        """Converts typed data to the library's Datum. Empty typed data means no value."""
         for kind, value in data.items():
             if kind in ("bytes", "stream"):
                 return self.library.meta.Datum(base64.b64decode(value), "bytes")
@@ -134,11 +134,11 @@ def finish_without_loop(coroutine):
     except StopIteration as done:
         return done.value
     coroutine.close()
-    raise RuntimeError("an ordinary function returned something to await; declare it with async def")
+    raise RuntimeError("an ordinary function returned an awaitable; declare it with async def")
 
 
 def plain_type(hint):
-    """`str` for `Optional[str]` and for an annotation left as text, else the type as it is."""
+    """Returns `str` for `Optional[str]` and for 'str', and the same for `bytes`. Other hints are unchanged."""
     arguments = set(typing.get_args(hint))
     for kind in (str, bytes):
         if arguments == {kind, type(None)} or hint == kind.__name__:
@@ -156,7 +156,7 @@ def convert(datum, kind):
 
 
 def typed_data(value):
-    """A value of a binding the library does not know."""
+    """Converts a value of a binding that the library does not support."""
     if value is None:
         return None
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""One run of one function: its arguments, its outputs and its answer."""
+"""One invocation of a function: its arguments, its outputs and its response."""
 
 import types
 
@@ -8,7 +8,7 @@ from .logs import thread_local_storage
 
 
 class Invocation:
-    """One run of one function."""
+    """One invocation of a function."""
 
     __slots__ = ("id", "request_id", "request", "function", "outputs", "task", "is_started", "is_cancelled")
 
@@ -40,7 +40,7 @@ class Invocation:
 
     def succeeded(self, value):
         if isinstance(value, (types.GeneratorType, types.AsyncGeneratorType)):
-            raise TypeError(f"the function returned a {type(value).__name__}; a result must be a whole value")
+            raise TypeError(f"the function returned a {type(value).__name__}; a result must be a complete value")
         members = '"result":{"status":1}'
         returned = self.function.write_result(value)
         if returned is not None:
@@ -58,7 +58,7 @@ class Invocation:
         return self.answer(f'"result":{encode_json(result)}')
 
     def answer(self, members):
-        """The response as JSON. Put together by hand: an encoder takes longer than the rest of a small invocation."""
+        """Returns the response as JSON. It is built by hand, because an encoder is slower than a small invocation."""
         head = f'{{"requestId":{quote(self.request_id)},' if self.request_id else "{"
         return f'{head}"invocationResponse":{{"invocationId":{quote(self.id)},{members}}}}}'
 
@@ -69,7 +69,7 @@ def encode_typed(data):
 
 
 class Output:
-    """What a function gets for an `out` binding; counts as `azure.functions.Out`."""
+    """The argument for an `out` binding. It is registered as a subclass of `azure.functions.Out`."""
 
     __slots__ = ("value",)
 
@@ -84,7 +84,7 @@ class Output:
 
 
 class InvocationContext:
-    """What a parameter called `context` gets; counts as `azure.functions.Context`."""
+    """The argument for a parameter named `context`. It is registered as a subclass of `azure.functions.Context`."""
 
     thread_local_storage = thread_local_storage
 

@@ -1,4 +1,4 @@
-"""Logging: records become messages that carry the invocation they were made in."""
+"""Logging: sends log records to the host, with the id of their invocation."""
 
 import contextvars
 import logging
@@ -7,8 +7,8 @@ import threading
 
 from .failures import describe, summary
 
-# The invocation that the running code belongs to. The thread-local one is for threads the user makes: they do not
-# inherit context variables, but may set `context.thread_local_storage.invocation_id`.
+# The id of the current invocation. The thread-local variable is for threads that user code starts. They do not inherit
+# context variables, but may set `context.thread_local_storage.invocation_id`.
 current_invocation = contextvars.ContextVar("current_invocation", default="")
 thread_local_storage = threading.local()
 
@@ -37,7 +37,7 @@ class HostHandler(logging.Handler):
         try:
             self.channel.send({"rpcLog": {**log, "level": level(record.levelno)}})
         except ValueError as error:
-            print(f"A log record is lost: {error}", file=sys.stderr)
+            print(f"A log record was dropped: {error}", file=sys.stderr)
 
 
 def level(number):

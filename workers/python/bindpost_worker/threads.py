@@ -1,4 +1,4 @@
-"""Threads for ordinary functions, and for what coroutine functions hand to an executor."""
+"""Threads for ordinary functions, and for calls that coroutine functions pass to an executor."""
 
 import collections
 import concurrent.futures
@@ -7,8 +7,8 @@ import os
 import threading
 import traceback
 
-# Waiting functions cost little more than their stack, and a tool that sleeps must not hold up another one, so the
-# limit only guards against a runaway client. Threads are made when all others are busy.
+# A blocked function costs little more than its stack, and it must not delay others. The limit only protects against a
+# client that sends too many requests. Threads are created when all others are busy.
 DEFAULT_THREADS = 1000
 
 
@@ -20,20 +20,20 @@ def thread_limit():
 
 
 class ThreadPool:
-    """Threads for ordinary functions, made when all others are busy.
+    """Threads for ordinary functions, created when all others are busy.
 
-    Wakes one thread at a time, the one that ran last, and a thread that takes work with more behind it wakes the next.
-    So functions that wait get a thread each, while short ones stay with the few threads that are awake. A thread woken
-    for every function would only fight the others for the interpreter lock.
+    Only one thread is woken at a time: the one that ran last. A thread that takes an item while more are queued wakes
+    the next thread. Functions that block therefore get a thread each, while short functions share the few threads that
+    are awake. Waking a thread for every function would only cause contention for the interpreter lock.
     """
 
     def __init__(self, limit, run):
         self.limit = limit
         self.run = run
         self.work = collections.deque()
-        self.idle = []           # one held lock per sleeping thread; releasing it wakes the thread
+        self.idle = []           # one locked lock per sleeping thread; releasing it wakes the thread
         self.threads = 0
-        self.is_waking = False   # a thread was woken or made and has not looked for work yet
+        self.is_waking = False   # a thread was woken or created and has not checked the queue yet
         self.lock = threading.Lock()
 
     def submit(self, item):
@@ -51,7 +51,7 @@ class ThreadPool:
             try:
                 threading.Thread(target=self.serve, name=f"function-{self.threads + 1}", daemon=True).start()
             except RuntimeError as error:
-                # The system gives no more threads; with at least one, work only waits longer.
+                # The system cannot create more threads. With at least one thread, the work is only delayed.
                 if not self.threads:
                     self.work.clear()
                     raise error
@@ -83,7 +83,7 @@ class ThreadPool:
 
 
 class ContextExecutor(concurrent.futures.ThreadPoolExecutor):
-    """The event loop's executor; takes the context along, so that logs from its threads find their invocation."""
+    """The event loop's executor. It copies the context, so that logs from its threads have their invocation id."""
 
     def submit(self, function, *arguments, **named):
         return super().submit(contextvars.copy_context().run, function, *arguments, **named)

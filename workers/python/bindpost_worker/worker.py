@@ -1,10 +1,10 @@
 """The Python language worker: loads a function app and runs its functions for the host.
 
-Three kinds of threads. The reader thread takes messages from the host and never runs user code, so it answers and
-notices the end of the host whatever the functions do. The main thread has the event loop: it imports the app and runs
-coroutine functions. Pool threads run ordinary functions, and each sends its own answer.
+There are three kinds of threads. The reader thread reads messages from the host and never runs user code. It therefore
+responds, and detects the exit of the host, even if functions block. The main thread has the event loop. It imports the
+app and runs coroutine functions. Pool threads run ordinary functions and send their responses.
 
-Standard library only: the app's folder decides what else can be imported, `azure.functions` included.
+The worker uses only the standard library. All other modules, including `azure.functions`, are the app's.
 """
 
 import argparse
@@ -43,14 +43,14 @@ def main():
     parser.add_argument("--request-id", default="")
     options, _ = parser.parse_known_args()
 
-    # Ctrl-C reaches the whole process group, but the host decides when a worker ends. A handler that does nothing,
-    # unlike SIG_IGN, is not passed on to the programs that functions start.
+    # Ctrl-C reaches the whole process group, but the host decides when a worker exits. Unlike SIG_IGN, an empty handler
+    # is not inherited by the programs that functions start.
     signal.signal(signal.SIGINT, lambda *_: None)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
     set_import_path(os.getcwd())
-    # An invocation passes through two or three threads, and each may have to wait this long for a function that only
-    # computes. Python's own choice is five times as long.
+    # An invocation passes through two or three threads, and each may wait this long for a function that only computes.
+    # Python's default is five times as long.
     sys.setswitchinterval(0.001)
 
     try:
@@ -72,12 +72,12 @@ def main():
         try:
             loop.run_forever()
         except BaseException:
-            # A task that user code left behind raised SystemExit or the like; nothing else leaves the loop.
+            # A task of user code raised SystemExit or a similar exception. Nothing else ends the loop.
             traceback.print_exc()
 
 
 def set_import_path(root):
-    """Puts the app and its packages first, as Azure does, and takes the worker's folder out of the way."""
+    """Puts the app and its packages first in the import path, as Azure does, and removes the worker's folder."""
     own = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     packages = os.path.join(root, ".python_packages", "lib")
@@ -94,7 +94,7 @@ class Worker:
         self.pool = ThreadPool(threads, self.run_in_thread)
         self.app = App(os.getcwd())
         self.functions = {}      # function id → Function, or the StatusResult of the load that failed
-        self.waiting = {}        # invocation id → Invocation that no thread has begun
+        self.waiting = {}        # invocation id → Invocation that no thread has started
         self.running = {}        # invocation id → Invocation on the event loop
         self.loop_calls = collections.deque()
         self.loop_is_woken = False
@@ -105,19 +105,19 @@ class Worker:
         }
 
     def serve(self):
-        """The reader thread. It is the last to end: without a host there is nothing left to do."""
+        """Runs the reader thread. The process exits when it ends, because there is no host any more."""
         try:
             for message in self.channel.messages():
                 try:
                     self.dispatch(message)
                 except Exception as error:
-                    print(f"The worker cannot use a message of the host: {summary(error)}", file=sys.stderr)
+                    print(f"The worker cannot handle a message from the host: {summary(error)}", file=sys.stderr)
         except BadFrame as error:
             end(1, str(error))
         except OSError:
             pass
         except BaseException as error:
-            end(1, f"The worker cannot go on: {user_trace(error)}")
+            end(1, f"The worker failed: {user_trace(error)}")
         os._exit(1)
 
     def dispatch(self, message):
@@ -137,26 +137,26 @@ class Worker:
                     self.call_on_loop(self.respond, request_id, handler, message[name])
 
     def call_on_loop(self, function, *arguments):
-        """Runs a function on the event loop, in order; one wake-up serves all calls that wait for it."""
+        """Runs a function on the event loop, in order. One wake-up is enough for all queued calls."""
         self.loop_calls.append((function, arguments))
         if not self.loop_is_woken:
             self.loop_is_woken = True
             self.loop.call_soon_threadsafe(self.run_loop_calls)
 
     def run_loop_calls(self):
-        # Reset first: a call that arrives from here on wakes the loop again, at worst for nothing.
+        # Reset first, so that a call that is added from now on wakes the loop again, possibly without need.
         self.loop_is_woken = False
         while self.loop_calls:
             function, arguments = self.loop_calls.popleft()
             try:
                 function(*arguments)
             except Exception as error:
-                print(f"The worker cannot use a message of the host: {summary(error)}", file=sys.stderr)
+                print(f"The worker cannot handle a message from the host: {summary(error)}", file=sys.stderr)
 
     def respond(self, request_id, handler, request):
         self.channel.send({"requestId": request_id, **handler(request)})
 
-    # Requests about the app, on the event loop as in Azure: modules may look for a running loop.
+    # Requests about the app run on the event loop, as in Azure, because modules may require a running loop.
 
     def init(self, request):
         properties = {}
@@ -204,7 +204,7 @@ class Worker:
     def invoke(self, request_id, request):
         function = self.functions.get(request.get("functionId"))
         if not isinstance(function, Function):
-            # Its load may still wait for the event loop.
+            # The load request may still be queued for the event loop.
             self.call_on_loop(self.invoke_late, request_id, request)
             return
         invocation = Invocation(request_id, request, function)
@@ -220,12 +220,12 @@ class Worker:
         if isinstance(function, Function):
             self.invoke(request_id, request)
         else:
-            result = function or failure(f"There is no function with the id '{key}' in this worker.")
+            result = function or failure(f"The worker has not loaded a function with the id '{key}'.")
             self.channel.send_text(Invocation(request_id, request, None).ended(result))
 
     def run_in_thread(self, invocation):
         if self.waiting.pop(invocation.id, None) is not None:
-            # A copy, so that what one invocation sets in its context is gone for the next one on this thread.
+            # Run in a copy of the context, so that changes do not affect the next invocation on this thread.
             contextvars.copy_context().run(self.run, invocation)
 
     def run(self, invocation):
@@ -233,7 +233,7 @@ class Worker:
             current_invocation.set(invocation.id)
             value = invocation.function.call(**invocation.arguments())
             if isinstance(value, types.CoroutineType):
-                # An ordinary function around a coroutine function, such as a decorator leaves behind.
+                # An ordinary function, such as a decorator, that wraps a coroutine function.
                 self.call_on_loop(self.start, invocation, value)
                 return
             self.channel.send_text(invocation.succeeded(value))
@@ -260,7 +260,7 @@ class Worker:
             self.running.pop(invocation.id, None)
 
     def cancel(self, key):
-        """Ends what can be ended: a coroutine, or a function that no thread has begun."""
+        """Cancels a coroutine, or a function that no thread has started. Running functions cannot be cancelled."""
         invocation = self.waiting.pop(key, None)
         if invocation is None:
             invocation = self.running.get(key)
@@ -270,6 +270,6 @@ class Worker:
             invocation.task.cancel()
             if invocation.is_started:
                 return
-            # The task ends before its first step, so nobody else answers.
+            # The task ends before its first step, so the response is sent here.
             del self.running[key]
         self.channel.send_text(invocation.ended({"status": CANCELLED}))

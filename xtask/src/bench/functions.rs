@@ -1,8 +1,8 @@
-//! `cargo xtask bench functions`: what is left of a worker's speed behind the Functions host.
+//! `cargo xtask bench functions`: measures how much of a worker's speed remains behind the Functions host.
 //!
-//! The same worker runs the same tool: driven by `bench/worker` over its socket, behind the least HTTP server there can
-//! be, and behind `bindpost run`, both with `bench/load` as the client. The ways take turns, so that whatever else the
-//! machine does meets all of them.
+//! The same worker runs the same tool: driven by `bench/worker` over its socket, behind a minimal HTTP
+//! server, and behind `bindpost run`, the last two with `bench/load` as the client. They take turns, so
+//! that other load on the machine affects all of them.
 
 mod processes;
 
@@ -16,14 +16,15 @@ use self::processes::{DirectWorker, WorkerServer};
 use crate::workspace;
 use crate::{packages, table};
 
-/// Calls per second through the host for one of the worker alone, at least; 32 calls at once.
+/// The minimum calls per second through the host, relative to the worker alone, with 32 calls at once.
 const THROUGHPUT: f64 = 0.7;
-/// Time of a call through the host for that of the worker alone, at most; one call at a time.
+/// The maximum time of a call through the host, relative to the worker alone, with one call at a time.
 const LATENCY: f64 = 2.0;
 
 const ALONE: usize = 1;
 const CROWD: usize = 32;
-/// Seconds before each measurement, and before the first one: the worker's compiler needs some calls.
+/// The seconds of warm-up before each measurement, and before the first one. The worker's compiler needs
+/// some calls.
 const WARMUP: f64 = 0.3;
 const FIRST_WARMUP: f64 = 2.0;
 
@@ -47,7 +48,7 @@ impl WorkerLanguage {
         }
     }
 
-    /// Copies the app to a folder of its own, with its packages. Returns the folder and the interpreter.
+    /// Copies the app to its own folder, with its packages. Returns the folder and the interpreter.
     fn install(self) -> Result<(PathBuf, PathBuf)> {
         let source = workspace::root().join("bench/functions").join(self.name());
         let folder = workspace::target().join("bench-functions").join(self.name());
@@ -67,7 +68,7 @@ impl WorkerLanguage {
         Ok((folder, program))
     }
 
-    /// The worker's script: the same file that the host carries inside.
+    /// Returns the worker's script, the same file that the host contains.
     fn worker(self) -> PathBuf {
         let workers = workspace::root().join("workers");
         match self {
@@ -77,13 +78,13 @@ impl WorkerLanguage {
     }
 }
 
-/// How the worker gets its calls.
+/// The way in which the worker gets its calls.
 #[derive(Clone, Copy, PartialEq)]
 enum CallRoute {
     Direct,
-    /// Through a server that knows neither JSON nor MCP: what HTTP alone costs.
+    /// Through a server without JSON and MCP. It shows the cost of HTTP alone.
     Relay,
-    /// Through the host, in the words of a profile of `load`.
+    /// Through the host, with a profile of `load`.
     Host {
         revision: &'static str,
         profile: &'static str,
@@ -116,9 +117,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         &rows,
     );
     println!(
-        "\n÷ is by the same worker alone: the best rounds of both, and the median of the rounds in brackets.\n"
+        "\n÷ is the ratio to the same worker alone: of the best rounds, and the median in parentheses.\n"
     );
-    // Said, but no failure: on a machine that does other work the two ways do not lose the same.
+    // This is reported but is not a failure, because other load on the machine affects the two ways
+    // differently.
     for promise in &promises {
         println!("{:<6} {}", if promise.kept { "kept" } else { "missed" }, promise.text);
     }
@@ -136,10 +138,10 @@ impl FunctionsBenchOptions {
         let mut options = Self { rounds: 5, secs: 1.5, only: None };
         let mut words = args.iter();
         while let Some(name) = words.next() {
-            let mut value = || words.next().with_context(|| format!("{name} wants a value"));
+            let mut value = || words.next().with_context(|| format!("{name} needs a value"));
             match name.as_str() {
-                "--rounds" => options.rounds = value()?.parse().context("--rounds wants a number")?,
-                "--secs" => options.secs = value()?.parse().context("--secs wants a number")?,
+                "--rounds" => options.rounds = value()?.parse().context("--rounds needs a number")?,
+                "--secs" => options.secs = value()?.parse().context("--secs needs a number")?,
                 "--only" => {
                     let wanted = value()?;
                     let found = WorkerLanguage::ALL.into_iter().find(|language| language.name() == wanted);
@@ -151,12 +153,12 @@ impl FunctionsBenchOptions {
                 }
             }
         }
-        ensure!(options.rounds > 0 && options.secs > 0.0, "there must be something to measure");
+        ensure!(options.rounds > 0 && options.secs > 0.0, "--rounds and --secs must be above zero");
         Ok(options)
     }
 }
 
-/// All figures of one worker.
+/// The figures of one worker.
 fn measure(
     language: WorkerLanguage,
     options: &FunctionsBenchOptions,
@@ -197,7 +199,7 @@ struct LoadFigures {
 }
 
 impl LoadFigures {
-    /// Reads the line of JSON that both drivers print.
+    /// Parses the line of JSON that both drivers print.
     fn parse(line: &str) -> Result<Self> {
         let said: Value = serde_json::from_str(line).with_context(|| format!("no figures: {line:?}"))?;
         ensure!(said["errors"] == 0 && said["n"].as_u64() > Some(0), "calls failed: {line}");
@@ -206,7 +208,7 @@ impl LoadFigures {
     }
 }
 
-/// One way at one number of calls at once, over all rounds.
+/// One way with one number of concurrent calls, over all rounds.
 struct RouteResults {
     way: CallRoute,
     calls: usize,
@@ -231,13 +233,13 @@ impl RouteResults {
         median(self.rounds.iter().map(figure).collect())
     }
 
-    /// The same number of calls at once, to the worker alone.
+    /// The same number of concurrent calls, to the worker alone.
     fn direct<'a>(&self, cells: &'a [RouteResults]) -> Option<&'a RouteResults> {
         cells.iter().find(|cell| cell.way == CallRoute::Direct && cell.calls == self.calls)
     }
 
-    /// By how much the figure differs from the worker's alone: best by best, and the median of the rounds, each
-    /// with its neighbour in time.
+    /// Returns the ratio to the figure of the worker alone: of the best rounds, and the median of the
+    /// rounds, each relative to the adjacent measurement.
     fn ratios(
         &self,
         cells: &[RouteResults],
@@ -283,7 +285,8 @@ impl RouteResults {
         ]
     }
 
-    /// What we want of this cell. The rounds decide by their median: a best one may have had luck.
+    /// Checks the target of this cell. The median of the rounds is used, because the best round may
+    /// be an outlier.
     fn promise(&self, language: WorkerLanguage, cells: &[RouteResults]) -> Option<FunctionsPromise> {
         let CallRoute::Host { revision, .. } = self.way else { return None };
         let name = language.name();

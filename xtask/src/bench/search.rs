@@ -1,8 +1,8 @@
-//! `cargo xtask bench search`: what the search service costs beside bare tantivy.
+//! `cargo xtask bench search`: compares the cost of the search service with that of tantivy alone.
 //!
-//! `bench/search` makes documents up and sends them to the service over HTTP; then it indexes the same ones with tantivy
-//! alone, in a process of its own. Both are asked the same filtered queries. Costs are CPU time, so that other work on the
-//! machine counts little; what the client costs is in neither side.
+//! `bench/search` generates documents and sends them to the service over HTTP. Then it indexes the same
+//! ones with tantivy alone, in a separate process. Both run the same filtered queries. Costs are CPU time,
+//! so that other load on the machine has little effect. The costs of the client are not included.
 
 mod service;
 
@@ -18,15 +18,15 @@ use super::functions::median;
 use crate::table;
 use crate::workspace;
 
-/// CPU time and memory of the service for one of bare tantivy, at most.
+/// The maximum CPU time and memory of the service, relative to tantivy alone.
 const INDEXING: f64 = 3.0;
 const SEARCHING: f64 = 3.0;
 const MEMORY: f64 = 2.0;
-/// Seconds until the service answers again after it was killed, at most.
+/// The maximum number of seconds until the service responds again after it was killed.
 const RESTART: f64 = 2.0;
 
 const CONCURRENCY: [&str; 2] = ["1", "16"];
-/// Documents that are sent once more before the service is killed.
+/// The number of documents that are sent once more before the service is killed.
 const BEFORE_THE_CRASH: usize = 15_000;
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         let bare = load.measure_bare(&folder.join("bare"), &options)?;
         let (ours, restart) = load.measure_service(&bindpost, &folder.join("service"), &options)?;
         for (ours, bare) in ours.searching.iter().zip(&bare.searching) {
-            // Their stemmers differ in a few words.
+            // The stemmers differ in a few words.
             let near = ours.found.abs_diff(bare.found) * 100 <= bare.found;
             ensure!(near, "the sides found {} and {} documents for the same queries", ours.found, bare.found);
         }
@@ -56,19 +56,20 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
     println!();
     table::print(&["", "bare tantivy", "service", "÷", "of the rounds"], &rows(&rounds));
-    println!("\nMedians; ÷ is the median of the rounds, each side by its neighbour in time.\n");
-    // Said, but no failure, as with the other benchmarks.
+    println!("\nMedians. ÷ is the median of the ratios of the rounds.\n");
+    // This is reported but is not a failure, as in the other benchmarks.
     for promise in promises(&rounds) {
         println!("{:<6} {}", if promise.kept { "kept" } else { "missed" }, promise.text);
     }
     Ok(())
 }
 
-/// Both sides, one right after the other: CPU time, too, depends on what else the machine does.
+/// The results of both sides, measured one after the other, because CPU time too depends on the load
+/// of the machine.
 struct SearchRound {
     bare: SideFigures,
     ours: SideFigures,
-    /// Seconds.
+    /// The time of a restart in seconds.
     restart: f64,
 }
 
@@ -84,8 +85,8 @@ impl SearchBenchOptions {
         let mut words = args.iter();
         while let Some(name) = words.next() {
             let mut number = || {
-                let value = words.next().with_context(|| format!("{name} wants a value"))?;
-                value.parse().with_context(|| format!("{name} wants a number"))
+                let value = words.next().with_context(|| format!("{name} needs a value"))?;
+                value.parse().with_context(|| format!("{name} needs a number"))
             };
             match name.as_str() {
                 "--documents" => options.documents = number()?,
@@ -102,21 +103,21 @@ impl SearchBenchOptions {
     }
 }
 
-/// All figures of one side.
+/// The figures of one side.
 struct SideFigures {
-    /// Seconds.
+    /// The CPU time of indexing in seconds.
     indexing_cpu: f64,
     after_indexing: ProcessMemory,
     searching: Vec<QueryFigures>,
     after_searching: ProcessMemory,
 }
 
-/// Queries at one concurrency.
+/// The figures of queries with one number of concurrent calls.
 struct QueryFigures {
-    /// Microseconds for one query.
+    /// The CPU time of one query in microseconds.
     cpu: f64,
     median: f64,
-    /// Queries per second.
+    /// The number of queries per second.
     rate: f64,
     found: u64,
 }
@@ -137,7 +138,7 @@ fn figure(said: &Value, name: &str) -> Result<f64> {
     said[name].as_f64().with_context(|| format!("no {name} in {said}"))
 }
 
-/// `bench/search`.
+/// The program `bench/search`.
 struct SearchLoadProgram(PathBuf);
 
 impl SearchLoadProgram {
@@ -147,7 +148,7 @@ impl SearchLoadProgram {
     }
 
     fn measure_bare(&self, folder: &Path, options: &SearchBenchOptions) -> Result<SideFigures> {
-        let folder = folder.to_str().context("the folder's name is no text")?;
+        let folder = folder.to_str().context("the folder's name is not UTF-8")?;
         let (documents, queries) = (options.documents.to_string(), options.queries.to_string());
         let said =
             self.call(&["bare", "--folder", folder, "--documents", &documents, "--queries", &queries])?;
@@ -163,7 +164,7 @@ impl SearchLoadProgram {
         })
     }
 
-    /// The figures of the service, and how long it takes to start after a crash.
+    /// Returns the figures of the service, and its start time after a crash.
     fn measure_service(
         &self,
         bindpost: &Path,
@@ -187,7 +188,7 @@ impl SearchLoadProgram {
         let idle = service.cpu()?;
         upload(options.documents)?;
         count(&port)?;
-        // What it does afterwards for the documents belongs to them.
+        // The later work of the service for these documents belongs to indexing.
         let indexing_cpu = service.cpu_at_rest()? - idle;
         let after_indexing = service.memory()?;
         search(options.queries.div_ceil(10), "1")?;
@@ -202,7 +203,7 @@ impl SearchLoadProgram {
         service.kill()?;
         let before = Instant::now();
         let again = BenchService::start(bindpost, folder)?;
-        // Everything that was acknowledged is still there.
+        // All acknowledged documents still exist.
         count(again.port())?;
         let restart = before.elapsed().as_secs_f64();
         let side = SideFigures { indexing_cpu, after_indexing, searching, after_searching };
@@ -210,7 +211,7 @@ impl SearchLoadProgram {
     }
 }
 
-/// Of both sides, in every round.
+/// Builds the rows of the table from both sides of every round.
 fn pairs(rounds: &[SearchRound], figure: impl Fn(&SideFigures) -> f64) -> Vec<(f64, f64)> {
     rounds.iter().map(|round| (figure(&round.bare), figure(&round.ours))).collect()
 }
@@ -239,10 +240,10 @@ fn rows(rounds: &[SearchRound]) -> Vec<Vec<String>> {
         row(format!("query, {calls} at once, median µs"), 0, &|side| searching(side, at, |one| one.median));
         row(format!("queries/s, {calls} at once"), 0, &|side| searching(side, at, |one| one.rate));
     }
-    row("peak of resident memory after indexing, MiB".to_owned(), 0, &|side| side.after_indexing.peak);
-    row("of its own after indexing, MiB".to_owned(), 0, &|side| side.after_indexing.anonymous);
-    row("peak of resident memory after searching, MiB".to_owned(), 0, &|side| side.after_searching.peak);
-    row("of its own after searching, MiB".to_owned(), 0, &|side| side.after_searching.anonymous);
+    row("peak resident memory after indexing, MiB".to_owned(), 0, &|side| side.after_indexing.peak);
+    row("private memory after indexing, MiB".to_owned(), 0, &|side| side.after_indexing.anonymous);
+    row("peak resident memory after searching, MiB".to_owned(), 0, &|side| side.after_searching.peak);
+    row("private memory after searching, MiB".to_owned(), 0, &|side| side.after_searching.anonymous);
     rows
 }
 
@@ -251,7 +252,7 @@ struct SearchPromise {
     kept: bool,
 }
 
-/// The rounds decide by their median: a best one may have had luck.
+/// Checks the targets. The median of the rounds is used, because the best round may be an outlier.
 fn promises(rounds: &[SearchRound]) -> Vec<SearchPromise> {
     let mut promises = Vec::new();
     let mut promise = |figures: Vec<f64>, limit: f64, text: String| {
@@ -267,14 +268,14 @@ fn promises(rounds: &[SearchRound]) -> Vec<SearchPromise> {
         let cpu = ratio(&|side| searching(side, at, |one| one.cpu));
         promise(cpu, SEARCHING, format!("of its CPU time for a query, {calls} at once"));
     }
-    // Tantivy reads its documents from mapped files, the service through a cache of its own: neither figure alone would
-    // be fair to both.
+    // Tantivy reads its documents from mapped files, the service through its own cache. Neither figure
+    // alone would be fair to both.
     let peak = ratio(&|side| side.after_searching.peak);
-    promise(peak, MEMORY, "of its memory, by the peak of what is resident".to_owned());
+    promise(peak, MEMORY, "of its peak resident memory".to_owned());
     let own = ratio(&|side| side.after_searching.anonymous);
-    promise(own, MEMORY, "of its memory, by what is its own after searching".to_owned());
+    promise(own, MEMORY, "of its private memory after searching".to_owned());
     let restarts = rounds.iter().map(|round| round.restart).collect();
-    promise(restarts, RESTART, "s from a start after kill -9 to the answer of a search".to_owned());
+    promise(restarts, RESTART, "s from a start after kill -9 to the response to a search".to_owned());
     promises
 }
 

@@ -1,4 +1,4 @@
-//! Are we as quick as we want to be? Read from what `bench/run.py` saved.
+//! Checks the performance targets with the results that `bench/run.py` saved.
 
 use std::fs;
 use std::path::Path;
@@ -15,19 +15,20 @@ const MODES: [(&str, &str); 3] = [
     ("bindpost stateful", "limit hyper-parse"),
 ];
 
-/// How the names of the Rust peers begin.
+/// The prefixes of the names of the other Rust servers.
 const PEERS: [&str; 5] = ["rmcp", "rust-mcp-sdk", "pmcp", "turbomcp", "tower-mcp"];
 
-/// Instructions of ours per instruction of the limit, at most.
+/// The maximum instructions of our server, relative to the limit.
 const INSTRUCTIONS: [(&str, f64); 2] = [("echo", 1.5), ("list", 1.15)];
 
-/// Requests per second of ours per one of the best Rust peer in its best mode, at least; 32 connections.
+/// The minimum requests per second of our server, relative to the best other Rust server in its best mode,
+/// with 32 connections.
 const THROUGHPUT: [(&str, f64); 2] = [("echo", 2.0), ("list", 6.0)];
 
-/// System calls per request differ by this much between runs of the same server.
+/// The tolerance of system calls per request between runs of the same server.
 const SYSTEM_CALLS_NOISE: f64 = 0.1;
 
-/// Prints one row per promise; fails when one is not kept.
+/// Prints one row per target, and fails if one is missed.
 pub(super) fn print(out: &Path) -> Result<()> {
     let saved = SavedResults {
         bench: read(out, "bench.json")?,
@@ -45,7 +46,7 @@ pub(super) fn print(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What `run.py` saved: one object per file, by server.
+/// The results that `run.py` saved: one object per file, by server.
 struct SavedResults {
     bench: Value,
     instr: Value,
@@ -64,7 +65,7 @@ impl SavedResults {
     /// The median round at 32 connections.
     fn throughput(&self, server: &str, operation: &str) -> Option<f64> {
         let rounds = self.bench[server]["runs"][format!("{operation}/32")].as_array()?;
-        // Wrong answers may well be quick ones.
+        // Wrong responses may be fast.
         let right = rounds.iter().filter(|round| round["errors"].as_u64().unwrap_or_default() == 0);
         let mut rounds: Vec<f64> = right.filter_map(|round| round["rps"].as_f64()).collect();
         rounds.sort_by(f64::total_cmp);
@@ -86,7 +87,7 @@ impl SavedResults {
 struct ServerPromise {
     name: String,
     ours: Option<f64>,
-    /// Who we compare with, and their number.
+    /// The server to compare with, and its number.
     against: Option<(String, f64)>,
     wanted: PromisedBound,
 }
@@ -95,7 +96,7 @@ struct ServerPromise {
 enum PromisedBound {
     RatioAtMost(f64),
     RatioAtLeast(f64),
-    /// Not more than theirs plus this.
+    /// The target: at most the other number plus this.
     NoMoreThan(f64),
 }
 
@@ -130,7 +131,7 @@ fn promises(saved: &SavedResults) -> Vec<ServerPromise> {
 }
 
 impl ServerPromise {
-    /// Nothing is known without both numbers.
+    /// Returns `None` unless both numbers exist.
     fn kept(&self) -> Option<bool> {
         let (ours, theirs) = (self.ours?, self.against.as_ref()?.1);
         Some(match self.wanted {
@@ -165,19 +166,19 @@ impl ServerPromise {
     }
 }
 
-/// Small numbers with their decimals, large ones without.
+/// Formats small numbers with decimals, large ones without.
 fn number(value: f64) -> String {
     if value < 100.0 { format!("{value:.2}") } else { format!("{value:.0}") }
 }
 
-/// A step that did not run has saved nothing: no numbers, no error.
+/// Reads a result file. A step that did not run has no file, which is not an error.
 fn read(out: &Path, name: &str) -> Result<Value> {
     let file = out.join(name);
     if !file.exists() {
         return Ok(Value::Null);
     }
     let text = fs::read_to_string(&file)?;
-    serde_json::from_str(&text).with_context(|| format!("could not understand {}", file.display()))
+    serde_json::from_str(&text).with_context(|| format!("could not parse {}", file.display()))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The code that `docs/compare.md` shows is the code that runs.
+//! Checks that the code in `docs/compare.md` is the code that runs.
 
 use std::fs;
 
@@ -9,7 +9,8 @@ use crate::workspace;
 
 const LANGUAGES: [&str; 3] = ["rust", "ts", "python"];
 
-/// Every fenced block of a language is a piece of one of the servers, but for indentation and blank lines.
+/// Checks that every fenced code block is an excerpt of one of the servers, ignoring indentation
+/// and blank lines.
 pub(super) fn check() -> Result<()> {
     let document = fs::read_to_string(workspace::root().join("docs/compare.md"))?;
     let mut servers = Vec::new();
@@ -18,7 +19,7 @@ pub(super) fn check() -> Result<()> {
     }
     for excerpt in excerpts(&document) {
         let is_there = servers.iter().any(|server| contains(server, excerpt));
-        ensure!(is_there, "docs/compare.md shows code that no server has:\n{excerpt}");
+        ensure!(is_there, "docs/compare.md contains code that is in no server:\n{excerpt}");
     }
     Ok(())
 }

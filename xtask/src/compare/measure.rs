@@ -1,4 +1,4 @@
-//! The figures of `docs/compare.md`: lines, what is needed beside them, requests per second, memory.
+//! The figures of `docs/compare.md`: lines of code, dependencies, requests per second, memory.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,14 +12,14 @@ use super::{FrameworkLanguage, FrameworkServer, InstalledServer, KEY, sources};
 use crate::table;
 use crate::workspace::{self, cargo};
 
-/// Both wires, each as `bench/load` calls it; neither has a session.
+/// The revisions, with the names of their profiles in `bench/load`. Neither has a session.
 const PROFILES: [(&str, &str); 2] = [("2025-11-25", "legacy"), ("2026-07-28", "modern")];
 
-/// Every server is started and measured so often, in turn. The best counts: what others do on the machine can only
-/// make a server slower.
+/// The number of starts and measurements of each server, in turns. The best is used, because other load on
+/// the machine can only make a server slower.
 const ROUNDS: usize = 5;
 
-/// The server has one core to itself and the load another.
+/// The cores of the server and of the load generator.
 const SERVER_CORE: [&str; 3] = ["taskset", "--cpu-list", "0"];
 const LOAD_CORE: [&str; 3] = ["taskset", "--cpu-list", "1"];
 
@@ -63,7 +63,7 @@ pub(super) fn print(servers: &[InstalledServer]) -> Result<()> {
             megabytes(median(loads.iter().map(|load| load.memory))),
         ]);
     }
-    println!("\nThe wires are {} and {}, in this order.", PROFILES[0].0, PROFILES[1].0);
+    println!("\nThe revisions are {} and {}, in this order.", PROFILES[0].0, PROFILES[1].0);
     let heading = [
         "framework",
         "lines",
@@ -83,23 +83,24 @@ pub(super) fn print(servers: &[InstalledServer]) -> Result<()> {
 
 /// One start of one server: `tools/call get_order` with the key, 32 connections.
 struct LoadMeasurement {
-    /// By wire, as `PROFILES` has them.
+    /// The results by revision, in the order of `PROFILES`.
     wires: [WireMeasurement; PROFILES.len()],
-    /// Bytes of memory in use afterwards.
+    /// The used memory in bytes after the load.
     memory: f64,
 }
 
 #[derive(Clone, Copy, Default)]
 struct WireMeasurement {
     requests_per_second: f64,
-    /// Microseconds of the server's processor time per request: other programs on the machine do not change it much.
+    /// The microseconds of the server's CPU time per request. Other load on the machine has little effect
+    /// on it.
     cpu: f64,
 }
 
 impl LoadMeasurement {
     fn run(server: &InstalledServer) -> Result<Self> {
         let server = FrameworkServer::start(server, &SERVER_CORE)?;
-        // Just-in-time compilers want to see both wires before the clock runs.
+        // Just-in-time compilers must see both revisions before the measurement.
         for (_, profile) in PROFILES {
             WireMeasurement::load(&server, profile, "3")?;
         }
@@ -122,17 +123,18 @@ impl WireMeasurement {
         let before = cpu(server.child.id())?;
         let report: Value = serde_json::from_str(&workspace::output(&mut command)?)?;
         let spent = cpu(server.child.id())? - before;
-        // Wrong answers may well be quick ones.
+        // Wrong responses may be fast.
         ensure!(report["errors"] == 0, "the load generator saw errors: {report}");
         let number = |key: &str| report[key].as_f64().with_context(|| format!("no {key} in {report}"));
         Ok(Self { requests_per_second: number("rps")?, cpu: spent / number("total")? })
     }
 }
 
-/// Microseconds of processor time that a process has had. Linux counts them in hundredths of a second.
+/// Returns the CPU time of a process in microseconds. Linux counts it in hundredths of a second.
 fn cpu(process: u32) -> Result<f64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // The name of the program, in parentheses, may hold blanks; user and system time are the 14th and 15th word.
+    // The program name, in parentheses, may contain spaces. User and system time are the 14th and 15th
+    // field.
     let words = stat.rsplit_once(')').map_or("", |(_, words)| words).split_whitespace();
     let ticks: Vec<f64> = words.skip(11).take(2).filter_map(|word| word.parse().ok()).collect();
     ensure!(ticks.len() == 2, "cannot read the processor time in {stat}");
@@ -146,12 +148,12 @@ fn resident(process: u32) -> Result<f64> {
     Ok(kilobytes.context("no VmRSS")? * 1024.0)
 }
 
-/// What must be there beside the code, for the server to run.
+/// The dependencies that the server needs at run time, in addition to its code.
 struct RuntimeFootprint {
     runtime: String,
-    /// All of them, not only those that the manifest names.
+    /// The number of all packages, not only of those in the manifest.
     packages: usize,
-    /// Bytes: the packages, or the program they were built into.
+    /// The size in bytes of the packages, or of the program that was built from them.
     installed: f64,
 }
 
@@ -189,14 +191,14 @@ impl RuntimeFootprint {
     }
 }
 
-/// A virtual environment has these before anything is installed.
+/// The packages of an empty virtual environment.
 fn comes_with_python(name: &str) -> bool {
     ["pip", "setuptools", "pkg_resources", "_distutils_hack"]
         .iter()
         .any(|known| name.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')))
 }
 
-/// The crates that are compiled for this machine, without the package itself.
+/// Returns the crates that are compiled for this machine, without the package itself.
 fn crates(manifest: &Path, package: &str) -> Result<usize> {
     let mut tree =
         cargo(&["tree", "--locked", "--edges", "normal,build", "--prefix", "none", "--format", "{p}"]);
@@ -206,7 +208,7 @@ fn crates(manifest: &Path, package: &str) -> Result<usize> {
     Ok(crates.len().saturating_sub(1))
 }
 
-/// The size of a program without its symbols.
+/// Returns the size of a program without its symbols.
 fn stripped_size(program: &Path) -> Result<f64> {
     let copy = program.with_extension("stripped");
     workspace::run(Command::new("strip").arg("-o").arg(&copy).arg(program))?;
@@ -215,7 +217,8 @@ fn stripped_size(program: &Path) -> Result<f64> {
     Ok(length as f64)
 }
 
-/// The bytes of all files below a folder whose own and whose folders' names `counts` likes.
+/// Returns the size of all files below a folder that `counts` accepts by their name and the names
+/// of their folders.
 fn size(folder: &Path, counts: &dyn Fn(&str) -> bool) -> Result<f64> {
     let mut sum = 0.0;
     for entry in fs::read_dir(folder)? {
@@ -247,8 +250,8 @@ fn code_lines(file: &str) -> Result<usize> {
     Ok(count_code_lines(file, &fs::read_to_string(sources().join(file))?))
 }
 
-/// Lines that are neither blank nor only a comment. Descriptions count, in whatever form the framework reads them:
-/// a doc comment, a docstring, a string.
+/// Counts lines that are neither blank nor only a comment. Descriptions are included in any form that the
+/// framework reads: a doc comment, a docstring, a string.
 fn count_code_lines(file: &str, text: &str) -> usize {
     let is_comment = |line: &str| match file.rsplit_once('.') {
         Some((_, "rs")) => line.starts_with("//") && !line.starts_with("///"),

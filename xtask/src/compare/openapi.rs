@@ -1,9 +1,9 @@
-//! `cargo xtask compare openapi`: what makes tools of an OpenAPI document, each on the same Swagger; the table of
-//! `docs/openapi.md`.
+//! `cargo xtask compare openapi`: compares servers that convert an OpenAPI document to tools, all with the
+//! same Swagger, and prints the table of `docs/openapi.md`.
 //!
-//! The peers are installed below `target/compare-openapi` in fixed versions. The scripts in `examples/compare/openapi` do
-//! the rest: `prepare.mjs` makes the documents fit for peers that take no Swagger, `measure.mjs` is the one client that
-//! counts and keeps the time.
+//! The other servers are installed below `target/compare-openapi` in pinned versions. The scripts in
+//! `examples/compare/openapi` do the rest: `prepare.mjs` converts the documents for servers that do not
+//! support Swagger, and `measure.mjs` is the client that measures all servers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,32 +15,32 @@ use serde_json::{Value, json};
 use crate::workspace::{self, cargo};
 use crate::{node, packages};
 
-/// The documents, beside the repository: they are Microsoft's, and not part of it.
+/// The folder of the documents, next to the repository. They belong to Microsoft and are not part of it.
 const DOCUMENTS: &str = "../shared/specs/azure-search/2025-08-01-preview";
-/// The largest one first: the time to start is measured with it.
+/// The documents. The largest one is the first, because the start time is measured with it.
 const NAMES: [&str; 3] = ["searchservice", "searchindex", "knowledgeagent"];
-/// Nobody listens there, and nobody is asked: listing tools sends nothing.
+/// The base address. It is never called, because listing tools sends no requests.
 const SERVICE: &str = "http://127.0.0.1:9";
 const RMCP_OPENAPI: &str = "0.32.1";
-/// Large enough for whole schemas of everything.
+/// A budget that is large enough for the full schemas of all operations.
 const NO_BUDGET: &str = "100000000";
-/// The longest error that the table shows.
+/// The maximum length of an error in the table.
 const FIRST_WORDS: usize = 200;
 
 pub(super) fn run(options: &[String]) -> Result<()> {
     let program = match options {
         [] => None,
         [option, program] if option == "--program" => Some(PathBuf::from(program)),
-        _ => bail!("compare openapi takes no option but --program FILE, a bindpost that is built already"),
+        _ => bail!("compare openapi has one option: --program FILE, a bindpost that was built before"),
     };
     let documents = workspace::root().join(DOCUMENTS);
     if !documents.join("searchservice.json").exists() {
-        println!("skipped: {} is not there", documents.display());
+        println!("skipped: {} does not exist", documents.display());
         return Ok(());
     }
     let documents = documents.canonicalize()?;
     let program = match program {
-        Some(program) => program.canonicalize().context("there is no such program")?,
+        Some(program) => program.canonicalize().context("the program of --program does not exist")?,
         None => {
             workspace::build_dist(&["bindpost-cli"])?;
             workspace::target().join("dist/bindpost")
@@ -67,7 +67,7 @@ pub(super) fn run(options: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Ours: the bridge in the form it takes by itself and with whole schemas, and the server for this very service.
+/// Our servers: the bridge in its default form and with full schemas, and the server for Azure AI Search.
 fn our_subjects(program: &Path, documents: &Path) -> Vec<Value> {
     let openapi = |names: &[&str], options: &[&str]| {
         let files = names.iter().map(|name| documents.join(name).with_extension("json"));
@@ -99,12 +99,12 @@ fn our_subjects(program: &Path, documents: &Path) -> Vec<Value> {
     ]
 }
 
-/// Where the peers are, and the documents as they take them.
+/// The other servers, and the documents that they support.
 struct OpenapiPeers {
     node: PathBuf,
     npm: PathBuf,
     python: PathBuf,
-    /// Or why there is none.
+    /// The program, or the reason why it is missing.
     rmcp: Result<PathBuf>,
     documents: PathBuf,
     generated: PathBuf,
@@ -128,7 +128,7 @@ impl OpenapiPeers {
         Ok(peers)
     }
 
-    /// Lets openapi-mcp-generator write its servers, and builds them. They need the same packages, so they share them.
+    /// Generates the servers of openapi-mcp-generator, and builds them. They share their packages.
     fn generate(&self) -> Result<()> {
         fs::create_dir_all(&self.generated)?;
         for (at, name) in NAMES.iter().enumerate() {
@@ -155,7 +155,7 @@ impl OpenapiPeers {
         self.documents.join(format!("{name}.3.json"))
     }
 
-    /// Each takes one document at a time, so there are three servers of each.
+    /// Each reads one document at a time, so each has three servers.
     fn subjects(&self) -> Vec<Value> {
         let subject = |name: &str, server: &dyn Fn(&str) -> Value| {
             let servers = NAMES.map(server);
@@ -183,7 +183,7 @@ impl OpenapiPeers {
     }
 }
 
-/// Builds the server of rmcp-openapi, unless it is there.
+/// Builds the server of rmcp-openapi, unless it exists.
 fn rmcp_openapi(folder: &Path) -> Result<PathBuf> {
     let (program, stamp) = (folder.join("bin/rmcp-openapi-server"), folder.join("installed.txt"));
     if fs::read_to_string(&stamp).is_ok_and(|version| version == RMCP_OPENAPI) && program.exists() {
@@ -201,7 +201,7 @@ fn sources() -> PathBuf {
     workspace::root().join("examples/compare/openapi")
 }
 
-/// Prints the table as Markdown, a column for each, as the document has it.
+/// Prints the table as Markdown, with a column for each server, as in the document.
 fn print(totals: &Value, figures: &[Value]) {
     let row = |heading: &str, cell: &dyn Fn(&Value) -> String| {
         let cells = figures.iter().map(|of| if of["error"].is_string() { "-".to_owned() } else { cell(of) });
@@ -235,7 +235,7 @@ fn print(totals: &Value, figures: &[Value]) {
             println!("\n{name} could not be measured: {}", first_words(error));
         }
         if let Some(refusal) = of["refusal"].as_str() {
-            println!("\nThe official client refuses the list of {name}: {}", first_words(refusal));
+            println!("\nThe official client rejects the list of {name}: {}", first_words(refusal));
         }
         let unusable = of["unusable"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let unusable: Vec<&str> = unusable.collect();
@@ -245,12 +245,12 @@ fn print(totals: &Value, figures: &[Value]) {
     }
 }
 
-/// The beginning of a text, on one line.
+/// Returns the beginning of a text, on one line.
 fn first_words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(FIRST_WORDS).collect()
 }
 
-/// `1595921` is 1,595,921.
+/// Formats `1595921` as 1,595,921.
 fn with_commas(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What the suite wrote: per scenario a folder `server-<scenario>-<time>` with a `checks.json`.
+//! The results that the suite wrote: per scenario a folder `server-<scenario>-<time>` with a `checks.json`.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-/// One thing the suite looked at.
+/// One check of the suite.
 #[derive(Debug, PartialEq)]
 pub(super) struct ConformanceCheck {
     pub(super) scenario: String,
@@ -29,7 +29,8 @@ pub(super) fn count(checks: &[ConformanceCheck], status: CheckStatus) -> usize {
     checks.iter().filter(|check| check.status == status).count()
 }
 
-/// Reads all checks of a run, in the order the suite ran them; the log explains scenarios that left none.
+/// Reads all checks of a run, in the order of the suite. For scenarios without checks the log
+/// has the reason.
 pub(super) fn read(folder: &Path, log: &str) -> Result<Vec<ConformanceCheck>> {
     let mut scenarios = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -39,7 +40,7 @@ pub(super) fn read(folder: &Path, log: &str) -> Result<Vec<ConformanceCheck>> {
             split_folder_name(&name).with_context(|| format!("unexpected result folder {name}"))?;
         scenarios.push((time.to_owned(), scenario.to_owned(), path));
     }
-    ensure!(!scenarios.is_empty(), "the suite wrote no results; it said:\n{}", log.trim_end());
+    ensure!(!scenarios.is_empty(), "the suite wrote no results; its output:\n{}", log.trim_end());
     scenarios.sort();
 
     let mut checks = Vec::new();
@@ -48,8 +49,7 @@ pub(super) fn read(folder: &Path, log: &str) -> Result<Vec<ConformanceCheck>> {
         if file.exists() {
             let text = fs::read_to_string(&file)?;
             checks.extend(
-                parse(&scenario, &text)
-                    .with_context(|| format!("could not understand {}", file.display()))?,
+                parse(&scenario, &text).with_context(|| format!("could not parse {}", file.display()))?,
             );
         } else {
             checks.push(without_checks(&scenario, log));
@@ -58,7 +58,7 @@ pub(super) fn read(folder: &Path, log: &str) -> Result<Vec<ConformanceCheck>> {
     Ok(checks)
 }
 
-/// `server-tools-list-2026-11-15T20-08-26-218Z` is the scenario `tools-list` and its time.
+/// Splits `server-tools-list-2026-11-15T20-08-26-218Z` into the scenario `tools-list` and its time.
 fn split_folder_name(name: &str) -> Option<(&str, &str)> {
     const TIME: &str = "2026-11-15T20-08-26-218Z";
     let name = name.strip_prefix("server-")?;
@@ -96,7 +96,8 @@ fn parse_check(scenario: &str, check: &Value) -> Result<ConformanceCheck> {
     })
 }
 
-/// A scenario that threw leaves an empty folder and a line in the log; so does one that is not for this revision.
+/// Returns a check for a scenario without results. A scenario that threw, or that does not apply to this
+/// revision, leaves an empty folder and a line in the log.
 fn without_checks(scenario: &str, log: &str) -> ConformanceCheck {
     let line = |start: String| log.lines().find(|line| line.starts_with(&start)).map(str::to_owned);
     let (status, message) = match line(format!("SKIPPED: scenario '{scenario}'")) {

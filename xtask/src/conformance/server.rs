@@ -1,4 +1,4 @@
-//! The server under test: `examples/conformance`, built and started by us.
+//! The server under test: `examples/conformance`.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::{self, cargo};
 
-/// A running server; it ends when this value goes away.
+/// A running server. It is stopped on drop.
 pub(super) struct ConformanceServer {
     child: Child,
     url: String,
@@ -37,7 +37,7 @@ impl ConformanceServer {
             .with_context(|| format!("could not start {}", program.display()))?;
         let stderr = child.stderr.take().context("the server has no stderr")?;
         let (sender, receiver) = mpsc::channel();
-        // Reads until the server ends: a full pipe would stop it.
+        // Reads until the server ends, because a full pipe would block it.
         thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 let _ = writeln!(copy, "{line}");
@@ -63,11 +63,11 @@ impl ConformanceServer {
         &self.url
     }
 
-    /// Ends the server; a complaint when it had ended before.
+    /// Stops the server. Returns an error message if it had already exited.
     pub(super) fn stop(mut self) -> Option<String> {
         match self.child.try_wait() {
             Ok(Some(status)) => {
-                Some(format!("the server ended by itself ({status}); see {}", self.log.display()))
+                Some(format!("the server exited unexpectedly ({status}); see {}", self.log.display()))
             }
             _ => None,
         }
@@ -81,7 +81,7 @@ impl Drop for ConformanceServer {
     }
 }
 
-/// The address in the server's first words. The suite insists on the name localhost.
+/// Parses the address in the server's first line. The suite requires the name localhost.
 fn announced_url(line: &str) -> Option<String> {
     let address = line.split_once("listening on http://")?.1.split_whitespace().next()?;
     Some(format!("http://{}", address.replace("127.0.0.1", "localhost")))

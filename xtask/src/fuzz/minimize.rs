@@ -1,4 +1,4 @@
-//! Makes a finding smaller: pieces are taken away as long as it fails in the same way.
+//! Minimizes a finding: removes pieces as long as it fails in the same way.
 
 use std::time::{Duration, Instant};
 
@@ -6,12 +6,14 @@ use anyhow::Result;
 
 use super::session::{FuzzFinding, FuzzSession};
 
-/// How long it may take; a smaller input is convenient, not needed.
+/// The time limit. A smaller input is convenient, but not necessary.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) fn minimize(session: &FuzzSession, finding: &mut FuzzFinding) -> Result<()> {
     let Some(ending) = session.run_input(&finding.input)? else {
-        finding.failure.push_str("    (it does not fail by itself: earlier inputs or the time may matter)\n");
+        finding
+            .failure
+            .push_str("    (it does not fail alone: earlier inputs or the time may matter)\n");
         return Ok(());
     };
     let begin = Instant::now();
@@ -25,8 +27,8 @@ pub(super) fn minimize(session: &FuzzSession, finding: &mut FuzzFinding) -> Resu
     Ok(std::fs::write(&finding.file, &finding.input)?)
 }
 
-/// Takes away halves, then quarters, down to single bytes. `fails` says whether an input still fails, or nothing when
-/// the time is over.
+/// Removes halves, then quarters, down to single bytes. `fails` returns whether an input still fails, or
+/// `None` when the time is over.
 fn smallest(mut input: Vec<u8>, fails: &mut dyn FnMut(&[u8]) -> Result<Option<bool>>) -> Result<Vec<u8>> {
     let mut size = input.len().div_ceil(2);
     while size > 0 {
@@ -40,7 +42,7 @@ fn smallest(mut input: Vec<u8>, fails: &mut dyn FnMut(&[u8]) -> Result<Option<bo
                 None => return Ok(input),
             }
         }
-        // What could not go before may go now.
+        // Pieces that were necessary before may be removable now.
         if size > 1 || input.len() == before {
             size /= 2;
         }

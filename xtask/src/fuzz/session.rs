@@ -1,4 +1,4 @@
-//! One target on libFuzzer: how it is started, what it says, and what it leaves.
+//! One target on libFuzzer: its command line, its output and its findings.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use anyhow::{Context, Result, bail};
 use super::folder;
 use crate::workspace;
 
-/// An input that takes longer is a finding; most take less than a millisecond.
+/// The timeout of an input. An input that exceeds it is a finding. Most take less than a millisecond.
 const SLOW: &str = "-timeout=10";
-/// So is one that needs more memory.
+/// The memory limit of an input. An input that exceeds it is a finding.
 const LARGE: &str = "-rss_limit_mb=2048";
-/// Longer than any panic message that is worth reading.
+/// The maximum number of lines that are shown of a failure.
 const MOST_LINES: usize = 12;
 
-/// A target that is built.
+/// A target that was built.
 pub(super) struct FuzzSession {
     target: String,
     program: PathBuf,
-    /// Where libFuzzer leaves inputs and what it printed. Emptied when a session begins.
+    /// The folder for the output and the inputs of libFuzzer. It is emptied when a session begins.
     artifacts: PathBuf,
 }
 
-/// What a run has found out.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub(super) struct FuzzOutcome {
     pub(super) executions: u64,
@@ -42,7 +42,7 @@ pub(super) struct FuzzFinding {
     pub(super) failure: String,
 }
 
-/// How one input ended.
+/// The kind of failure of an input.
 #[derive(Debug)]
 pub(super) struct InputFailure {
     status: ExitStatus,
@@ -83,14 +83,14 @@ impl FuzzSession {
         outcome.corpus = fs::read_dir(&corpus)?.count() as u64;
         outcome.findings = self.findings(&text)?;
         if outcome.findings.is_empty() && !status.success() {
-            bail!("it ended with {status} and left no input; what it said is in {}", log.display());
+            bail!("it exited with {status} and left no input; its output is in {}", log.display());
         }
         Ok(outcome)
     }
 
-    /// Runs one input; `None` if it passes.
+    /// Runs one input. Returns `None` if it passes.
     pub(super) fn run_input(&self, input: &[u8]) -> Result<Option<InputFailure>> {
-        // What libFuzzer writes about this one is of no use.
+        // The files that libFuzzer writes about this input are not needed.
         let scratch = self.artifacts.join("scratch");
         fs::create_dir_all(&scratch)?;
         let file = scratch.join("input");
@@ -107,7 +107,7 @@ impl FuzzSession {
         command
     }
 
-    /// The inputs that libFuzzer has left: `crash-…`, `timeout-…`, `oom-…`, `leak-…`.
+    /// Returns the inputs that libFuzzer wrote: `crash-…`, `timeout-…`, `oom-…`, `leak-…`.
     fn findings(&self, log: &str) -> Result<Vec<FuzzFinding>> {
         let mut findings = Vec::new();
         for entry in fs::read_dir(&self.artifacts)? {
@@ -121,7 +121,8 @@ impl FuzzSession {
 }
 
 impl FuzzOutcome {
-    /// From libFuzzer's last lines: `#815 DONE cov: 12 ft: 34 …` and `stat::number_of_executed_units: 815`.
+    /// Parses libFuzzer's last lines: `#815 DONE cov: 12 ft: 34 …` and
+    /// `stat::number_of_executed_units: 815`.
     fn read(log: &str) -> Self {
         let after = |word: &str| {
             let (_, rest) = log.rsplit_once(word)?;
@@ -133,18 +134,19 @@ impl FuzzOutcome {
 }
 
 impl InputFailure {
-    /// Whether another input fails for the same reason: the same kind of end, and the same place in the code.
+    /// Returns whether another input fails for the same reason: the same kind of failure at the same place
+    /// in the code.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.status == other.status && panic_location(&self.output) == panic_location(&other.output)
     }
 }
 
-/// Where it panicked.
+/// Returns the place of the panic.
 fn panic_location(output: &str) -> Option<&str> {
     output.lines().find_map(|line| line.split_once(" panicked at ")).map(|(_, place)| place)
 }
 
-/// The lines that tell a developer what went wrong: the panic, or libFuzzer's own verdict.
+/// Returns the lines that explain the failure: the panic, or libFuzzer's own message.
 fn failure(log: &str) -> String {
     let begins = |line: &&str| line.contains(" panicked at ") || line.contains("ERROR: libFuzzer:");
     let lines = log.lines().skip_while(|line| !begins(line));

@@ -1,4 +1,4 @@
-//! The nightly compiler and cargo-fuzz: checked, fetched, and used to build targets.
+//! The nightly compiler and cargo-fuzz: checks, installs and uses them to build targets.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,16 +9,17 @@ use crate::workspace;
 
 const CARGO_FUZZ: &str = "0.13.2";
 
-/// Our crates forbid `unsafe`, so the address sanitizer finds little and costs a factor of six. Without `--release`
-/// cargo-fuzz turns on the debug assertions of all crates; with it, `fuzz/Cargo.toml` says whose.
+/// The options of cargo-fuzz. Our crates forbid `unsafe`, so the address sanitizer finds little, and it
+/// makes targets six times slower. Without `--release` cargo-fuzz turns on the debug assertions of all
+/// crates. With it, `fuzz/Cargo.toml` selects the crates.
 const BUILD: [&str; 4] = ["build", "--release", "--sanitizer", "none"];
 
-/// Builds these targets, or all if the list is empty, and returns the folder they are in.
+/// Builds these targets, or all if the list is empty, and returns their folder.
 pub(super) fn build(targets: &[&str]) -> Result<PathBuf> {
     let host = host()?;
     let cargo_fuzz = cargo_fuzz()?;
     let folder = workspace::root().join("fuzz/target");
-    // cargo-fuzz takes one target or none, which means all.
+    // cargo-fuzz accepts one target, or none for all.
     let rounds = if targets.is_empty() { vec![None] } else { targets.iter().map(Some).collect() };
     for target in rounds {
         let mut build = nightly();
@@ -28,16 +29,16 @@ pub(super) fn build(targets: &[&str]) -> Result<PathBuf> {
     Ok(folder.join(host).join("release"))
 }
 
-/// A command on the nightly toolchain.
+/// Returns a command on the nightly toolchain.
 fn nightly() -> Command {
     let mut command = Command::new("rustup");
     command.args(["run", "nightly"]).current_dir(workspace::root());
-    // What `cargo xtask` runs on is another toolchain.
+    // `cargo xtask` itself runs on another toolchain.
     command.env_remove("CARGO").env_remove("RUSTC").env_remove("RUSTDOC");
     command
 }
 
-/// What the nightly compiler calls this machine.
+/// Returns the host triple of the nightly compiler.
 fn host() -> Result<String> {
     let version = workspace::output(nightly().args(["rustc", "--version", "--verbose"])).context(
         "libFuzzer needs a nightly compiler: install it with `rustup toolchain install nightly --profile minimal`",
@@ -46,7 +47,7 @@ fn host() -> Result<String> {
     Ok(host.context("`rustc --version --verbose` names no host")?.to_owned())
 }
 
-/// cargo-fuzz below `target/`, installed if it is not there in the version we use.
+/// Returns cargo-fuzz below `target/`, after installing our version if it is missing.
 fn cargo_fuzz() -> Result<PathBuf> {
     let tools = workspace::target().join("tools");
     let program = tools.join("bin/cargo-fuzz");

@@ -1,4 +1,4 @@
-//! The clients: which there are, how their packages are installed, and how one is run.
+//! The clients: their list, the installation of their packages, and how one is run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use super::report::ClientReport;
 use crate::workspace::{self, cargo};
 use crate::{node, packages};
 
-/// One conversation: which package, in which of its modes, over which transport.
+/// One run of a client: the package, its mode, and the transport.
 pub(super) struct InteropClient {
     pub(super) name: &'static str,
     package: ClientPackage,
@@ -60,16 +60,16 @@ const fn stdio(name: &'static str, package: ClientPackage, args: &'static [&'sta
     InteropClient { name, package, args, transport: ClientTransport::Stdio }
 }
 
-/// Clients give up by themselves after 60 s; this is for those that hang on their way out.
+/// The timeout of a client. Clients stop after 60 s by themselves, unless they hang while they exit.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What a client is told about a server.
+/// The arguments of a client that describe a server.
 pub(super) struct InteropTarget {
     /// `conformance`, or the file of a scenario.
     pub(super) what: PathBuf,
-    /// What a client on stdio starts.
+    /// The program that a client on stdio starts.
     pub(super) program: PathBuf,
-    /// Where a client on HTTP connects, and where else.
+    /// The addresses for a client on HTTP.
     pub(super) urls: [String; 2],
 }
 
@@ -78,7 +78,7 @@ impl InteropClient {
         matches!(self.transport, ClientTransport::Http)
     }
 
-    /// Runs the client to its end; what it printed is shown and understood.
+    /// Runs the client until it exits, and prints and parses its output.
     pub(super) fn run(
         &self,
         programs: &InteropPrograms,
@@ -95,7 +95,7 @@ impl InteropClient {
     }
 }
 
-/// Where the installed packages are.
+/// The folders of the installed packages.
 pub(super) struct InteropPrograms {
     node: PathBuf,
     npm: PathBuf,

@@ -1,4 +1,4 @@
-//! What breaks connections between a client and `examples/conformance`.
+//! A proxy that breaks connections between a client and `examples/conformance`.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use super::report::{ClientReport, Verdict};
 
-/// Passes bytes on to the server and back. Once, after a progress notification, it drops the connection.
+/// Forwards bytes to the server and back. Once, after a progress notification, it closes the connection.
 pub(super) struct DisconnectingProxy {
     pub(super) url: String,
     seen: Arc<ProxyEvents>,
@@ -19,7 +19,7 @@ pub(super) struct DisconnectingProxy {
 #[derive(Default)]
 struct ProxyEvents {
     cut: AtomicBool,
-    /// Requests that resume a stream.
+    /// The number of requests that resume a stream.
     resumed: AtomicUsize,
 }
 
@@ -31,19 +31,19 @@ impl DisconnectingProxy {
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let seen = Arc::clone(&seen);
-                // A broken connection is what this proxy is for; there is nobody to report it to.
+                // Broken connections are expected here, so errors are ignored.
                 thread::spawn(move || forward(client, server, seen));
             }
         });
         Ok(proxy)
     }
 
-    /// A client may only claim to have survived what really happened to it.
+    /// Fails the checks of a client for which the proxy did not break the connection or saw no resumption.
     pub(super) fn verify_report(&self, report: &mut ClientReport) {
         let claims = ["hang-up", "cut"].map(|check| report.verdict(check) == Some(Verdict::Passed));
         let [claims_hang_up, claims_cut] = claims;
         if claims_cut && !self.seen.cut.load(Ordering::SeqCst) {
-            report.fail("cut", "the proxy saw no progress notification, so it cut nothing");
+            report.fail("cut", "the proxy saw no progress notification, so it closed no connection");
         }
         let resumed = claims.into_iter().map(usize::from).sum();
         if claims_hang_up && self.seen.resumed.load(Ordering::SeqCst) < resumed {
@@ -63,14 +63,16 @@ fn forward(client: TcpStream, server: SocketAddr, seen: Arc<ProxyEvents>) -> io:
             false
         });
     });
-    // An event that is split between two reads is not seen; then the next one is cut after.
+    // An event that is split between two reads is not detected. Then the connection is closed after the
+    // next one.
     pass_on(server, client, |bytes| {
         mentions(bytes, b"notifications/progress") && !seen.cut.swap(true, Ordering::SeqCst)
     });
     Ok(())
 }
 
-/// Copies until an end, or until `stop` says so after a read; then both connections are of no more use.
+/// Copies until the end, or until `stop` returns true after a read. After that both
+/// connections are unusable.
 fn pass_on(mut from: TcpStream, mut to: TcpStream, stop: impl Fn(&[u8]) -> bool) {
     let mut buffer = [0; 16 * 1024];
     while let Ok(length @ 1..) = from.read(&mut buffer) {
@@ -107,7 +109,8 @@ mod tests {
             connection.write_all(b"notifications/progress").unwrap();
             let mut answer = vec![0; 22];
             client.read_exact(&mut answer).unwrap();
-            // The server learns of the cut only by writing, so the second write may or may not fail.
+            // The server detects the closed connection only when it writes, so the second write may or may
+            // not fail.
             let _ = connection.write_all(b" and more");
             drop(connection);
             client.read_to_end(&mut answer).unwrap();

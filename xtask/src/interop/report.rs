@@ -1,4 +1,4 @@
-//! Runs a client; what it printed, line by line.
+//! Runs a client, and parses its output line by line.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use super::read;
 
-/// What a client said.
+/// The results of a client.
 pub(crate) struct ClientReport {
     pub(crate) client: &'static str,
     pub(crate) checks: Vec<(String, Verdict)>,
@@ -19,7 +19,7 @@ pub(crate) struct ClientReport {
 }
 
 impl ClientReport {
-    /// Runs the client to its end; what it printed is shown and understood.
+    /// Runs the client until it exits, and prints and parses its output.
     pub(crate) fn run_client(
         client: &'static str,
         command: &mut Command,
@@ -38,7 +38,7 @@ impl ClientReport {
         }
         let in_order = status.is_some_and(|status| status.success()) && !report.checks.is_empty();
         if !in_order && report.count(Verdict::Failed) == 0 {
-            report.fail("end", &status.map_or("it did not end and was killed".into(), |it| it.to_string()));
+            report.fail("end", &status.map_or("it did not exit and was killed".into(), |it| it.to_string()));
         }
         Ok(report)
     }
@@ -51,7 +51,7 @@ impl ClientReport {
         self.checks.iter().filter(|(_, seen)| *seen == verdict).count()
     }
 
-    /// Takes back what the client said of this check.
+    /// Removes the results of this check.
     pub(crate) fn fail(&mut self, check: &str, why: &str) {
         println!("  FAIL {check}: {why}");
         self.checks.retain(|(name, _)| name != check);
@@ -59,7 +59,7 @@ impl ClientReport {
     }
 }
 
-/// Waits for the end, but not forever: no status means that it had to be killed.
+/// Waits until the client exits, with a timeout. Returns no status if it had to be killed.
 fn wait(command: &mut Command, patience: Duration) -> Result<Option<ExitStatus>> {
     let begin = Instant::now();
     let mut child = command.stdin(Stdio::null()).spawn().context("could not start the client")?;
@@ -91,7 +91,7 @@ impl Verdict {
     }
 }
 
-/// `skip cancel: it cannot` is the verdict on `cancel`; other lines are for the reader only.
+/// Parses `skip cancel: it cannot` as the result of `cancel`. Other lines are for the reader only.
 fn parse(line: &str) -> Option<(String, Verdict)> {
     let (word, rest) = line.split_once(' ')?;
     let all = [Verdict::Passed, Verdict::Skipped, Verdict::Failed];

@@ -1,4 +1,4 @@
-//! The servers: examples of this repository, each in a process of its own.
+//! The servers: examples of this repository, each in its own process.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use super::read;
 use crate::workspace;
 
-/// An example on HTTP; it ends when this value goes away.
+/// An example on HTTP. It is stopped on drop.
 pub(super) struct InteropServer {
     child: Child,
     pub(super) url: String,
@@ -20,14 +20,14 @@ pub(super) struct InteropServer {
 }
 
 impl InteropServer {
-    /// Where cargo has built an example.
+    /// Returns the path of an example that cargo has built.
     pub(super) fn program(example: &str) -> PathBuf {
         workspace::target().join("debug").join(example)
     }
 
     pub(super) fn start(example: &str, args: &[&str], log: PathBuf) -> Result<Self> {
         let mut command = Command::new(Self::program(example));
-        // A failure is explained by what the server saw, so it should say what it sees.
+        // Detailed logs help to explain a failure.
         command.env("RUST_LOG", "info").env("NO_COLOR", "1").current_dir(workspace::root());
         command.args(args).args(["--port", "0"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
@@ -37,14 +37,14 @@ impl InteropServer {
         for _ in 0..1800 {
             thread::sleep(Duration::from_millis(100));
             if let Some(status) = server.child.try_wait()? {
-                bail!("{example} ended, {status}, before it said where it listens:\n{}", server.log()?);
+                bail!("{example} exited with {status} before it printed its address:\n{}", server.log()?);
             }
             if let Some(url) = server.log()?.lines().find_map(parse_url) {
                 server.url = url.to_owned();
                 return Ok(server);
             }
         }
-        bail!("examples/{example} does not say where it listens:\n{}", server.log()?);
+        bail!("examples/{example} does not print its address:\n{}", server.log()?);
     }
 
     pub(super) fn address(&self) -> Result<SocketAddr> {
@@ -59,13 +59,13 @@ impl InteropServer {
 
 impl Drop for InteropServer {
     fn drop(&mut self) {
-        // It may have ended by itself, and then the clients have complained.
+        // It may have exited already. In that case the clients have failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The address in a line such as `listening on http://127.0.0.1:8080/mcp`.
+/// Parses the address in a line such as `listening on http://127.0.0.1:8080/mcp`.
 fn parse_url(line: &str) -> Option<&str> {
     line.split_whitespace().find(|word| word.starts_with("http://") && word.ends_with("/mcp"))
 }
@@ -78,7 +78,7 @@ mod tests {
     fn finds_the_address() {
         assert_eq!(parse_url("listening on http://127.0.0.1:8080/mcp"), Some("http://127.0.0.1:8080/mcp"));
         assert_eq!(parse_url("orders: http://127.0.0.1:8080/mcp"), Some("http://127.0.0.1:8080/mcp"));
-        // A line that is not written to its end yet.
+        // An incomplete line.
         assert_eq!(parse_url("orders: http://127.0.0.1:80"), None);
     }
 }

@@ -1,17 +1,17 @@
-//! The memory of one process over the time of a soak, and whether it is flat in the second half.
+//! The memory of one process during a soak test, and the check that it does not grow in the second half.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::bench::median;
 
-/// By how much the last quarter may be above the third: a share of it, and some MiB besides.
+/// The maximum growth of the last quarter over the third: a ratio, and some MiB in addition.
 const GROWTH: f64 = 0.05;
 const SLACK: f64 = 4.0;
-/// Medians that are printed of one series.
+/// The number of medians of one series that are printed.
 const SHOWN: usize = 12;
 
-/// Resident memory in MiB, one sample a second.
+/// The resident memory in MiB, one sample per second.
 pub(super) struct MemorySeries {
     process: String,
     samples: Vec<f64>,
@@ -25,7 +25,7 @@ impl MemorySeries {
         Ok(Self { process, samples: samples.collect() })
     }
 
-    /// The medians of equal parts of the time, and of the last two quarters.
+    /// Returns the medians of equal parts of the time, and of the last two quarters.
     pub(super) fn print(&self) {
         let part = self.samples.len().div_ceil(SHOWN).max(1);
         let medians = self.samples.chunks(part).map(|part| format!("{:.0}", median(part.to_vec())));
@@ -43,11 +43,11 @@ impl MemorySeries {
         (of(quarter(2), quarter(3)), of(quarter(3), quarter(4)))
     }
 
-    /// What is wrong if it grows.
+    /// Returns an error message if memory grows.
     pub(super) fn complaint(&self) -> Option<String> {
         let (third, last) = self.quarters();
         let most = third * (1.0 + GROWTH) + SLACK;
-        // Without samples neither is a number, and that is a complaint as well.
+        // Without samples the medians are NaN, which is also a failure.
         if last <= most {
             return None;
         }

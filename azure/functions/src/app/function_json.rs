@@ -1,4 +1,4 @@
-//! `function.json`: a folder of an app that is a function.
+//! `function.json`: describes the function in a folder of an app.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -14,7 +14,8 @@ use crate::problem::Problem;
 
 const FILE: &str = "function.json";
 
-/// The functions that `function.json` files describe, and what came of the others.
+/// The functions that `function.json` files describe, those that were skipped, and the problems
+/// of the others.
 #[derive(Debug, Default)]
 pub struct FunctionFolders {
     pub functions: Vec<Function>,
@@ -27,10 +28,10 @@ pub(super) fn read(app: &App) -> FunctionFolders {
     let mut found = FunctionFolders::default();
     let folders = find_function_folders(&app.folder);
     if folders.is_empty() && app.runtime == WorkerRuntime::Java && app.folder.join("pom.xml").is_file() {
-        let problem = Problem::new("the folder holds the sources of a Java app, and no functions");
+        let problem = Problem::new("the folder contains the sources of a Java app, but no functions");
         found
             .problems
-            .push(problem.fix("run `mvn package`, then give the folder target/azure-functions/<app name>"));
+            .push(problem.fix("run `mvn package`, then pass the folder target/azure-functions/<app name>"));
     }
     for (name, folder) in folders {
         match read_function(app, &name, &folder) {
@@ -45,7 +46,7 @@ pub(super) fn read(app: &App) -> FunctionFolders {
     found
 }
 
-/// The folders with a `function.json`, by name.
+/// Returns the folders with a `function.json`, sorted by name.
 pub(super) fn find_function_folders(app: &Path) -> Vec<(String, PathBuf)> {
     let named = |path: PathBuf| Some((path.file_name()?.to_str()?.to_owned(), path));
     let paths = fs::read_dir(app).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
@@ -54,7 +55,8 @@ pub(super) fn find_function_folders(app: &Path) -> Vec<(String, PathBuf)> {
     folders
 }
 
-/// The setting that switches a function off, if one does. Some systems allow no dots in names.
+/// Returns the setting that disables a function, if any. Some systems do not allow dots in
+/// names of variables.
 pub(super) fn disabling_setting(function: &str, settings: &Settings) -> Option<String> {
     let names = [format!("AzureWebJobs.{function}.Disabled"), format!("AzureWebJobs_{function}_Disabled")];
     names.into_iter().find(|name| settings.is_on(name))
@@ -86,7 +88,7 @@ fn read_function(app: &App, name: &str, folder: &Path) -> Result<Function, Funct
     }
     let function = Function::from_bindings(name, name, source, bindings, &app.settings.lookup());
     match (notes.into_problems(), function) {
-        // Of a function that is none of ours, nobody wants to know the mistakes.
+        // The problems of a skipped function are not reported.
         (_, Err(FunctionRejection::Skipped(skipped))) => Err(FunctionRejection::Skipped(skipped)),
         (problems, function) if problems.is_empty() => function,
         (mut problems, Err(FunctionRejection::Problems(more))) => {
@@ -102,7 +104,7 @@ fn reason_to_skip(name: &str, members: &ObjectReader<'_>, settings: &Settings) -
         return Some(format!("it is disabled by the setting {setting}"));
     }
     let disabled = match members.value("disabled") {
-        // A text names a setting, unless it says it itself.
+        // A string is `true` or the name of a setting.
         Some(Value::String(text)) => text.eq_ignore_ascii_case("true") || settings.is_on(text),
         Some(_) => members.flag("disabled").unwrap_or(false),
         None => false,
@@ -123,10 +125,13 @@ fn check_name(name: &str) -> Result<(), Problem> {
         return Ok(());
     }
     let problem = Problem::new(format!("'{name}' is not a valid function name."));
-    Err(problem.fix("rename the folder: a letter, then letters, digits, _ and -, at most 128, and not host"))
+    let fix = "rename the folder: start with a letter, then use letters, digits, _ and -, at most 128 \
+               characters, and not the name host";
+    Err(problem.fix(fix))
 }
 
-/// The script file, absolute. `scriptFile` is seen from the function's folder: Java has `../app.jar`.
+/// Returns the absolute path of the script file. `scriptFile` is relative to the function's folder. In Java
+/// apps it is for example `../app.jar`.
 fn script_file(app: &App, folder: &Path, members: &ObjectReader<'_>) -> Option<String> {
     if app.runtime == WorkerRuntime::Custom {
         return None;
@@ -138,11 +143,11 @@ fn script_file(app: &App, folder: &Path, members: &ObjectReader<'_>) -> Option<S
         }
         let fix = match app.runtime {
             WorkerRuntime::Java => {
-                "run `mvn package`; the path is seen from the function's folder, like ../app.jar"
+                "run `mvn package`. The path is relative to the function's folder, for example ../app.jar"
             }
-            _ => "the path is seen from the function's folder",
+            _ => "the path is relative to the function's folder",
         };
-        members.report_problem("scriptFile", format!("there is no file {}", path.display()), Some(fix));
+        members.report_problem("scriptFile", format!("{} does not exist", path.display()), Some(fix));
         return None;
     }
     let usual: &[&str] = match app.runtime {
@@ -151,14 +156,14 @@ fn script_file(app: &App, folder: &Path, members: &ObjectReader<'_>) -> Option<S
         _ => &[],
     };
     let path = usual.iter().map(|name| folder.join(name)).find(|path| path.is_file());
-    // A worker that we do not know may need none.
+    // A worker for another language may not need a script file.
     if path.is_none() && !matches!(app.runtime, WorkerRuntime::Other(_)) {
         members.report_problem("scriptFile", "is required", Some("name the file with the function's code"));
     }
     path.map(|path| path.display().to_string())
 }
 
-/// The path without `.` and `..`.
+/// Returns the path without `.` and `..`.
 fn normalize_path(path: &Path) -> PathBuf {
     let mut tidy = PathBuf::new();
     for component in path.components() {

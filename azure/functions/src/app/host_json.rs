@@ -1,4 +1,4 @@
-//! `host.json`: what the host of an app is told.
+//! `host.json`: the configuration of the host of an app.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,34 +14,34 @@ use crate::problem::{AppError, Problem};
 
 const FILE: &str = "host.json";
 
-/// What `host.json` says, settings applied. Members that mean nothing here are passed over.
+/// The content of `host.json`, with the overrides of the settings applied. Unknown members are ignored.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
     pub mcp: McpConfig,
-    /// How long a function may run; nothing means for ever.
+    /// How long a function may run. `None` means no limit.
     pub function_timeout: Option<Duration>,
     pub log_levels: LogLevels,
     pub custom_handler: Option<CustomHandlerConfig>,
     pub language_workers: LanguageWorkers,
-    /// `configurationProfile`, which says of a custom handler that it is an MCP server by itself.
+    /// `configurationProfile`. It declares that a custom handler is itself an MCP server.
     pub configuration_profile: Option<String>,
 }
 
-/// `extensions.mcp`.
+/// The section `extensions.mcp`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpConfig {
     pub server_name: String,
     pub server_version: String,
     pub instructions: Option<String>,
-    /// Taken for the sake of apps that set it; it changes nothing here.
+    /// Accepted for compatibility. It has no effect in this host.
     pub encrypt_client_state: bool,
     pub use_absolute_uri_for_endpoint: bool,
     pub webhook_authorization: WebhookAuthorization,
-    /// Ours: arguments of tools must fit their schema.
+    /// bindpost only: arguments of tools are validated against the schema.
     pub validate_arguments: bool,
-    /// Ours: a prompt that returns the JSON of a `GetPromptResult` means it.
+    /// bindpost only: a prompt function that returns the JSON of a `GetPromptResult` returns that result.
     pub detect_prompt_json: bool,
-    /// Ours: the largest body of a request.
+    /// bindpost only: the maximum size of a request body, in bytes.
     pub max_request_body_bytes: u64,
 }
 
@@ -62,22 +62,22 @@ impl Default for McpConfig {
 }
 
 impl McpConfig {
-    /// Whether callers need no key.
+    /// Returns whether callers need no key.
     pub fn is_anonymous(&self) -> bool {
         self.webhook_authorization == WebhookAuthorization::Anonymous
     }
 }
 
-/// What a caller of the MCP endpoint needs.
+/// The authorization level of the MCP endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WebhookAuthorization {
-    /// The system key `mcp_extension`.
+    /// Callers need the system key `mcp_extension`.
     System,
-    /// Nothing.
+    /// Callers need no key.
     Anonymous,
 }
 
-/// `customHandler`: a program that answers invocations over HTTP.
+/// The section `customHandler`: a program that handles invocations over HTTP.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CustomHandlerConfig {
     pub default_executable_path: String,
@@ -86,19 +86,19 @@ pub struct CustomHandlerConfig {
     pub worker_arguments: Vec<String>,
     pub enable_forwarding_http_request: bool,
     pub enable_proxying_http_request: bool,
-    /// `http` as it stands.
+    /// The member `http`, unchanged.
     pub http: Option<Value>,
-    /// The port it listens on; any free one unless given.
+    /// The port it listens on. Default: a free port.
     pub port: Option<u16>,
 }
 
 impl CustomHandlerConfig {
-    /// The program: a file in the app's folder if there is one, else a name to look up.
+    /// Returns the program: a file in the app's folder if it exists, otherwise a name to look up on the PATH.
     pub fn program(&self, app: &Path) -> PathBuf {
         let in_app = app.join(&self.default_executable_path);
         if in_app.is_file() { in_app } else { PathBuf::from(&self.default_executable_path) }
     }
-    /// Where it runs: in the app's folder unless it is told otherwise.
+    /// Returns the working directory. Default: the app's folder.
     pub fn directory(&self, app: &Path) -> PathBuf {
         self.working_directory.as_ref().map_or_else(|| app.to_owned(), |directory| app.join(directory))
     }
@@ -108,8 +108,8 @@ impl HostConfig {
     /// Reads the `host.json` of an app.
     pub(super) fn read(folder: &Path, settings: &Settings) -> Result<HostConfig, AppError> {
         let Some(mut object) = read_object(&folder.join(FILE), FILE)? else {
-            let problem = Problem::new("there is none, so this folder is no function app").in_file(FILE);
-            let fix = r#"give the folder of the app; in a new app, write {"version": "2.0"} into host.json"#;
+            let problem = Problem::new("does not exist, so this folder is not a function app").in_file(FILE);
+            let fix = r#"pass the folder of the app; in a new app, create host.json with {"version": "2.0"}"#;
             return Err(problem.fix(fix).into());
         };
         overrides::apply(&mut object, settings);
@@ -134,7 +134,7 @@ fn check_version(root: &ObjectReader<'_>) {
         None => root.report_problem("version", "is required", fix),
         Some(Value::String(version)) if version == "2.0" => {}
         Some(other) => {
-            root.report_problem("version", format!("{other} is no version of host.json that runs here"), fix)
+            root.report_problem("version", format!("{other} is not a supported version of host.json"), fix)
         }
     }
 }
@@ -145,7 +145,7 @@ fn mcp(members: &ObjectReader<'_>) -> McpConfig {
         members.report_problem(
             "messageOptions",
             "Message options cannot be null.",
-            Some("write {}, or leave it out"),
+            Some("write {}, or remove it"),
         );
     }
     let messages = members.object("messageOptions");
@@ -173,7 +173,7 @@ fn webhook_authorization(system: &ObjectReader<'_>) -> WebhookAuthorization {
         "anonymous" => return WebhookAuthorization::Anonymous,
         _ => system.report_problem(
             name,
-            format!("{text:?} is no authorization level"),
+            format!("{text:?} is not an authorization level"),
             Some("write System or Anonymous"),
         ),
     }
@@ -197,7 +197,7 @@ fn custom_handler(members: &ObjectReader<'_>) -> Option<CustomHandlerConfig> {
     let http = members.object("http");
     let proxying = members.flag("enableProxyingHttpRequest").or_else(|| http.flag("enableProxying"));
     Some(CustomHandlerConfig {
-        // If it is missing, that is noted, and what is noted stops the app.
+        // If it is missing, a problem is reported, and the app does not start.
         default_executable_path: description.required_text("defaultExecutablePath").unwrap_or_default(),
         working_directory: description.text("workingDirectory").filter(|path| !path.trim().is_empty()),
         arguments: description.texts("arguments"),

@@ -1,4 +1,4 @@
-//! `languageWorkers`: which worker runs a language, said in settings or `host.json`.
+//! `languageWorkers`: the worker of each language, from settings or `host.json`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,26 +7,28 @@ use serde_json::Value;
 
 use crate::json::ObjectReader;
 
-/// What `languageWorkers` says.
+/// The section `languageWorkers`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LanguageWorkers {
-    /// The folder with a folder for each language.
+    /// The folder that contains one folder for each language.
     workers_directory: Option<String>,
-    /// By language, in lower case.
+    /// The overrides by language, in lower case.
     languages: BTreeMap<String, WorkerOverride>,
 }
 
-/// What differs from the `worker.config.json` of a language.
+/// Overrides of the `worker.config.json` of a language.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkerOverride {
     pub worker_directory: Option<String>,
     pub default_executable_path: Option<String>,
-    /// They come after those of `worker.config.json`. One text may hold several, with blanks between.
+    /// Added after those of `worker.config.json`. One string may contain several arguments,
+    /// separated by spaces.
     pub arguments: Vec<String>,
 }
 
 impl LanguageWorkers {
-    /// The folder with the `worker.config.json` of a language, if one is named. A relative one is in the app's.
+    /// Returns the folder with the `worker.config.json` of a language, if one is configured. A relative path
+    /// is resolved against the app's folder.
     pub fn directory(&self, language: &str, app: &Path) -> Option<PathBuf> {
         let own = self
             .override_for(language)
@@ -36,7 +38,7 @@ impl LanguageWorkers {
         own.or_else(shared).map(|directory| app.join(directory))
     }
 
-    /// What differs for a language.
+    /// Returns the overrides for a language.
     pub fn override_for(&self, language: &str) -> Option<&WorkerOverride> {
         self.languages.get(&language.to_lowercase())
     }

@@ -1,4 +1,4 @@
-//! `local.settings.json`: settings and the host's own choices for local runs.
+//! `local.settings.json`: app settings and options of the host for local runs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,21 +14,21 @@ const FILE: &str = "local.settings.json";
 /// How the host listens on a developer's machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LocalHostConfig {
-    /// `LocalHttpPort`.
+    /// `LocalHttpPort`: the port of the HTTP listener.
     pub port: Option<u16>,
     /// `CORS`: the origins that may call from a browser.
     pub cors: Vec<String>,
-    /// `CORSCredentials`.
+    /// `CORSCredentials`: whether those origins may send credentials.
     pub cors_credentials: bool,
 }
 
-/// Reads the file of an app; all is empty if there is none.
+/// Reads the file of an app. Returns empty values if it does not exist.
 pub(super) fn read(folder: &Path) -> Result<(BTreeMap<String, String>, LocalHostConfig), AppError> {
     let Some(object) = read_object(&folder.join(FILE), FILE)? else { return Ok(Default::default()) };
     let notes = ProblemCollector::on_file(FILE);
     let root = ObjectReader::new(&object, "", &notes);
     if root.flag("IsEncrypted").unwrap_or(false) {
-        let message = "the settings are encrypted, and only the machine that did it can read them";
+        let message = "the settings are encrypted, and only the machine that encrypted them can read them";
         root.report_problem("IsEncrypted", message, Some("run `func settings decrypt` in the app's folder"));
         return unless_problems(notes, Default::default());
     }
@@ -48,25 +48,25 @@ fn values(members: &ObjectReader<'_>) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
     for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
         let Some(text) = scalar_text(value) else {
-            let message = "a setting is one text, and this is an object or an array";
+            let message = "a setting must be a string, but this is an object or an array";
             members.report_problem(
                 name,
                 message,
-                Some("write it flat, with __ between the names: \"A__B\": \"…\""),
+                Some("flatten it, with __ between the names: \"A__B\": \"…\""),
             );
             continue;
         };
-        // A worker gets settings as environment variables, and the system refuses others.
+        // A worker gets settings as environment variables. The system rejects other names and values.
         if name.is_empty() || name.contains(['=', '\0']) {
             members.report_problem(
                 name,
-                "is no name for an environment variable",
+                "is not a valid name for an environment variable",
                 Some("use letters, digits and _"),
             );
         } else if text.contains('\0') {
             members.report_problem(
                 name,
-                "has a character in it that no environment variable can have (U+0000)",
+                "contains U+0000, which is not allowed in an environment variable",
                 None,
             );
         } else {
@@ -76,7 +76,7 @@ fn values(members: &ObjectReader<'_>) -> BTreeMap<String, String> {
     settings
 }
 
-/// Connection strings as the settings `ConnectionStrings:<name>`, which is what the tools of Azure make of them.
+/// Returns connection strings as settings named `ConnectionStrings:<name>`, like the tools of Azure.
 fn connection_strings(members: &ObjectReader<'_>) -> BTreeMap<String, String> {
     let text = |(name, value): (&String, &Value)| {
         let text = match value {

@@ -1,8 +1,8 @@
-//! `logging.logLevel` of `host.json`.
+//! Log levels: the section `logging.logLevel` of `host.json`.
 
 use crate::json::{ObjectReader, scalar_text};
 
-/// How much a category logs.
+/// The minimum level that a category logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
     Trace,
@@ -25,7 +25,7 @@ const NAMES: [(&str, LogLevel); 7] = [
     ("None", LogLevel::None),
 ];
 
-/// The levels of the categories, like `Function.save_snippet.User`.
+/// The levels of log categories such as `Function.save_snippet.User`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogLevels {
     default: LogLevel,
@@ -33,7 +33,7 @@ pub struct LogLevels {
 }
 
 impl LogLevels {
-    /// The least severe level that a category shows. The longest name that the category starts with decides.
+    /// Returns the minimum level of a category. The longest configured prefix of the category decides.
     pub fn level(&self, category: &str) -> LogLevel {
         let starts =
             |name: &str| category.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
@@ -51,8 +51,8 @@ impl LogLevels {
                     let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
                     members.report_problem(
                         category,
-                        format!("{text:?} is no log level"),
-                        Some(&format!("write {}", names.join(", "))),
+                        format!("{text:?} is not a log level"),
+                        Some(&format!("write one of {}", names.join(", "))),
                     );
                 }
                 Some((_, level)) if category.eq_ignore_ascii_case("default") => levels.default = *level,
@@ -71,7 +71,7 @@ mod tests {
     use crate::json::ProblemCollector;
 
     #[test]
-    fn the_longest_start_of_a_category_decides() {
+    fn the_longest_prefix_of_a_category_decides() {
         let value =
             json!({"default": "warning", "Function": "Error", "function.a": "Trace", "Host.Results": "none"});
         let notes = ProblemCollector::default();

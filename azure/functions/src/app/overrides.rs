@@ -4,18 +4,18 @@ use serde_json::{Map, Value};
 
 use super::settings::Settings;
 
-/// What settings that speak of `host.json` start with.
+/// The prefix of settings that override `host.json`.
 const PREFIX: &str = "AzureFunctionsJobHost";
-/// A section that settings may name without the prefix.
+/// A section of `host.json` that settings may override without the prefix.
 const LANGUAGE_WORKERS: &str = "languageWorkers";
-/// Deeper paths than this lead nowhere in a `host.json`.
+/// The maximum depth of a path into `host.json`.
 const DEEPEST: usize = 16;
 
-/// Puts the settings that speak of `host.json` into it, then replaces `%NAME%` in its texts.
+/// Applies the settings that override `host.json`, then replaces `%NAME%` in its strings.
 pub(super) fn apply(host: &mut Map<String, Value>, settings: &Settings) {
     let mut overrides: Vec<(Vec<String>, &str)> =
         settings.iter().filter_map(|(name, value)| Some((host_json_path(name)?, value))).collect();
-    // Elements of arrays come in the order of their numbers: 2 before 10.
+    // Elements of arrays are sorted by number: 2 before 10.
     let number_first = |part: &String| (part.parse::<usize>().unwrap_or(usize::MAX), part.to_lowercase());
     overrides.sort_by_cached_key(|(path, _)| path.iter().map(number_first).collect::<Vec<_>>());
     for (path, value) in overrides {
@@ -27,7 +27,7 @@ pub(super) fn apply(host: &mut Map<String, Value>, settings: &Settings) {
     host.values_mut().for_each(|value| expand(value, settings));
 }
 
-/// The path into `host.json` that a setting names, if it does.
+/// Returns the path into `host.json` that a setting overrides, if any.
 fn host_json_path(name: &str) -> Option<Vec<String>> {
     let name = name.replace("__", ":");
     let mut parts: Vec<String> = name.split(':').map(str::to_owned).collect();
@@ -36,9 +36,8 @@ fn host_json_path(name: &str) -> Option<Vec<String>> {
         first if first.eq_ignore_ascii_case(LANGUAGE_WORKERS) => {}
         _ => return None,
     }
-    let leads_somewhere =
-        !parts.is_empty() && parts.len() <= DEEPEST && parts.iter().all(|part| !part.is_empty());
-    leads_somewhere.then_some(parts)
+    let is_valid = !parts.is_empty() && parts.len() <= DEEPEST && parts.iter().all(|part| !part.is_empty());
+    is_valid.then_some(parts)
 }
 
 fn set(place: &mut Value, path: &[&str], text: &str) {
@@ -65,7 +64,7 @@ fn set(place: &mut Value, path: &[&str], text: &str) {
     }
 }
 
-/// The member in any case, made if it is not there.
+/// Returns the member, matched without regard to case. It is created if it does not exist.
 fn member_mut<'a>(object: &'a mut Map<String, Value>, name: &str) -> &'a mut Value {
     let spelling = match object.contains_key(name) {
         true => None,
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_are_not_there_are_made() {
+    fn missing_members_are_created() {
         let settings =
             [("AzureFunctionsJobHost__a__b__c", "1"), ("languageWorkers__python__arguments", "-X dev")];
         let expected =
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_of_arrays_go_by_number() {
+    fn elements_of_arrays_are_sorted_by_number() {
         let settings = [
             ("AzureFunctionsJobHost__l__10", "k"),
             ("AzureFunctionsJobHost__l__2", "c"),
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_named_in_texts_are_filled_in() {
+    fn settings_named_in_strings_are_expanded() {
         let host = json!({"a": ["%NAME%", {"b": "x %NAME% y", "c": "%NONE%"}]});
         assert_eq!(applied(host, &[("NAME", "n")]), json!({"a": ["n", {"b": "x n y", "c": "%NONE%"}]}));
     }

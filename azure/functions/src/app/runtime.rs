@@ -1,4 +1,4 @@
-//! [`WorkerRuntime`]: what runs the functions of an app.
+//! [`WorkerRuntime`]: the language or program that runs the functions of an app.
 
 use std::fs;
 use std::path::Path;
@@ -12,15 +12,15 @@ use super::settings::Settings;
 use crate::json::member;
 use crate::problem::Problem;
 
-/// The setting that says it.
+/// The setting that names the runtime.
 const SETTING: &str = "FUNCTIONS_WORKER_RUNTIME";
 /// The setting with another name for `function_app.py`.
 const PYTHON_FILE: &str = "PYTHON_SCRIPT_FILE_NAME";
-/// What to do when nothing says it.
+/// The fix when the runtime cannot be detected.
 const SET_IT: &str = "set FUNCTIONS_WORKER_RUNTIME to python, node, java or custom, in the environment or in \
                       Values of local.settings.json";
 
-/// What runs the functions of an app.
+/// The language or program that runs the functions of an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkerRuntime {
     Python,
@@ -28,12 +28,12 @@ pub enum WorkerRuntime {
     Java,
     /// The program that `customHandler` of `host.json` names.
     Custom,
-    /// A language whose worker the settings name.
+    /// Another language, whose worker the settings name.
     Other(String),
 }
 
 impl WorkerRuntime {
-    /// As `FUNCTIONS_WORKER_RUNTIME` spells it.
+    /// Returns the name as it is written in `FUNCTIONS_WORKER_RUNTIME`.
     pub fn as_str(&self) -> &str {
         match self {
             WorkerRuntime::Python => "python",
@@ -44,7 +44,7 @@ impl WorkerRuntime {
         }
     }
 
-    /// What the settings say, or else what the files of the app suggest.
+    /// Reads the runtime from the settings, or detects it from the files of the app.
     pub(super) fn detect(
         folder: &Path,
         host: &HostConfig,
@@ -56,7 +56,7 @@ impl WorkerRuntime {
         };
         if runtime == WorkerRuntime::Custom && host.custom_handler.is_none() {
             let problem =
-                Problem::new("is required, as FUNCTIONS_WORKER_RUNTIME is custom").in_file("host.json");
+                Problem::new("is required because FUNCTIONS_WORKER_RUNTIME is custom").in_file("host.json");
             let fix = r#"write "customHandler": {"description": {"defaultExecutablePath": "my-handler"}}"#;
             return Err(problem.at("customHandler").fix(fix));
         }
@@ -78,10 +78,10 @@ impl WorkerRuntime {
         if lower == "dotnet" || lower == "dotnet-isolated" {
             return Err(dotnet(format!("{SETTING} is {name:?}")));
         }
-        let problem = Problem::new(format!("{SETTING} is {name:?}, and bindpost has no worker for it"));
+        let problem = Problem::new(format!("{SETTING} is {name:?}, but bindpost has no worker for it"));
         Err(problem.fix(format!(
-            "set it to python, node, java or custom, or let languageWorkers__{lower}__workerDirectory name the \
-             folder of a worker"
+            "set it to python, node, java or custom, or set languageWorkers__{lower}__workerDirectory to \
+             the folder of a worker"
         )))
     }
 
@@ -90,7 +90,7 @@ impl WorkerRuntime {
         host: &HostConfig,
         settings: &Settings,
     ) -> Result<WorkerRuntime, Problem> {
-        // It names the program to run, so nothing else needs to be guessed.
+        // A custom handler names the program to run, so there is nothing to detect.
         if host.custom_handler.is_some() {
             return Ok(WorkerRuntime::Custom);
         }
@@ -101,7 +101,7 @@ impl WorkerRuntime {
         match (has("requirements.txt"), has("package.json")) {
             (true, true) => {
                 let problem = Problem::new(
-                    "the app has both a requirements.txt and a package.json: is it Python or Node?",
+                    "the app has both a requirements.txt and a package.json, so it may be Python or Node",
                 );
                 return Err(problem.fix(SET_IT));
             }
@@ -123,8 +123,8 @@ impl WorkerRuntime {
             return Ok(WorkerRuntime::Java);
         }
         Err(Problem::new(format!(
-            "nothing says which language the app is written in: there is no setting {SETTING}, and no \
-             function_app.py, requirements.txt, package.json, pom.xml or customHandler in host.json"
+            "the language of the app is unknown: {SETTING} is not set, and there is no function_app.py, \
+             requirements.txt, package.json, pom.xml or customHandler in host.json"
         ))
         .fix(SET_IT))
     }
@@ -132,15 +132,15 @@ impl WorkerRuntime {
 
 fn dotnet(found: String) -> Problem {
     let problem = Problem::new(format!(
-        "{found}: it is a .NET app, which bindpost does not run, as it has no .NET worker and the functions are \
-         found by a build step of the .NET SDK"
+        "{found}: .NET apps are not supported. bindpost has no .NET worker, and a build step of the .NET SDK \
+         generates the list of functions"
     ));
     problem.fix(
-        "run it with `func start`, or give an app written in Python, Node or Java, or with a custom handler",
+        "run it with `func start`, or pass an app written in Python, Node or Java, or with a custom handler",
     )
 }
 
-/// A file that only .NET apps have.
+/// Returns the name of a file that only .NET apps have.
 fn dotnet_file(folder: &Path) -> Option<String> {
     let names = fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let ends = [".csproj", ".fsproj", ".vbproj", ".deps.json"];
@@ -149,7 +149,7 @@ fn dotnet_file(folder: &Path) -> Option<String> {
     names.filter(|name| ends.iter().any(|end| name.ends_with(end)) || name == "functions.metadata").min()
 }
 
-/// How the script files end that the app's `function.json` files name: that of the first one.
+/// Returns the file extension of the first script file that a `function.json` of the app names.
 fn script_extension(folder: &Path) -> Option<String> {
     find_function_folders(folder).into_iter().find_map(|(name, path)| {
         let object = read_object(&path.join("function.json"), &name).ok()??;

@@ -1,10 +1,10 @@
-//! App settings: names and texts, from the environment and from `local.settings.json`.
+//! App settings: names and values from the environment and from `local.settings.json`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-/// The environment of this process. No other file of this crate reads it. What is no Unicode is left out;
-/// processes we start inherit it all the same.
+/// Returns the environment of this process. No other file of this crate reads it. Variables that are not
+/// Unicode are skipped, but child processes still inherit them.
 pub fn process_environment() -> Vec<(String, String)> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -12,27 +12,27 @@ pub fn process_environment() -> Vec<(String, String)> {
     std::env::vars_os().filter_map(text).collect()
 }
 
-/// App settings. The environment wins over `local.settings.json`; a variable that is empty is not there.
+/// App settings. The environment takes precedence over `local.settings.json`. An empty variable is ignored.
 ///
-/// Names match in any case, and `A:B` is `A__B`, as in .NET. Their values may be secrets, so `Debug` shows
-/// names only.
+/// Names are not case-sensitive, and `A:B` equals `A__B`, as in .NET. Values may be secrets, so `Debug`
+/// shows only names.
 #[derive(Clone, Default)]
 pub struct Settings {
     environment: SettingsLayer,
     values: SettingsLayer,
 }
 
-/// Settings from one place.
+/// Settings from one source.
 #[derive(Clone, Default)]
 struct SettingsLayer {
-    /// By name as written.
+    /// Values by name as written.
     settings: BTreeMap<String, String>,
-    /// The name as written, by the name that all its spellings share.
+    /// The name as written, by its normalized name.
     spellings: HashMap<String, String>,
 }
 
 impl Settings {
-    /// Settings from the environment and from `Values`.
+    /// Combines settings from the environment and from `Values` of `local.settings.json`.
     pub fn new(
         environment: impl IntoIterator<Item = (String, String)>,
         values: impl IntoIterator<Item = (String, String)>,
@@ -41,35 +41,34 @@ impl Settings {
         Settings { environment: SettingsLayer::new(environment), values: SettingsLayer::new(values) }
     }
 
-    /// The value of a setting.
+    /// Returns the value of a setting.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.environment.get(name).or_else(|| self.values.get(name))
     }
 
-    /// The same, as what path templates look settings up with.
+    /// Returns [`Settings::get`] as a function, for path templates.
     pub fn lookup(&self) -> impl Fn(&str) -> Option<String> + '_ {
         |name| self.get(name).map(str::to_owned)
     }
 
-    /// The environment these were made with.
+    /// Returns the environment that was passed to [`Settings::new`], without empty variables.
     pub fn environment(&self) -> Vec<(String, String)> {
         self.environment.settings.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// Whether a setting is `true` or `1`.
+    /// Returns whether a setting is `true` or `1`.
     pub fn is_on(&self, name: &str) -> bool {
         self.get(name).map(str::trim).is_some_and(|text| text.eq_ignore_ascii_case("true") || text == "1")
     }
 
-    /// All settings by name, each once: the environment of a worker.
+    /// Returns each setting once: the environment of a worker.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let hidden = |name: &String| self.environment.get(name).is_some();
         let values = self.values.settings.iter().filter(move |(name, _)| !hidden(name));
         self.environment.settings.iter().chain(values).map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The text with each `%NAME%` replaced by that setting. What names no setting stays: a percent sign may
-    /// be just that.
+    /// Replaces each `%NAME%` by that setting. Text that names no setting is unchanged.
     pub fn expand(&self, text: &str) -> String {
         expand(text, &mut |name| self.get(name).map(str::to_owned))
     }
@@ -84,7 +83,7 @@ impl fmt::Debug for Settings {
 impl SettingsLayer {
     fn new(settings: impl IntoIterator<Item = (String, String)>) -> SettingsLayer {
         let settings: BTreeMap<String, String> = settings.into_iter().collect();
-        // Of two spellings the first one in order counts.
+        // If two spellings are equal, the first one in sort order is used.
         let spellings = settings.keys().rev().map(|name| (shared_name(name), name.clone())).collect();
         SettingsLayer { settings, spellings }
     }
@@ -99,7 +98,7 @@ fn shared_name(name: &str) -> String {
     name.replace("__", ":").to_lowercase()
 }
 
-/// The text with each `%NAME%` replaced by what `value` gives for it, if it gives something.
+/// Replaces each `%NAME%` by the result of `value`. Text for which `value` returns `None` is unchanged.
 pub(super) fn expand(text: &str, value: &mut dyn FnMut(&str) -> Option<String>) -> String {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_wins_unless_it_is_empty() {
+    fn the_environment_takes_precedence_unless_it_is_empty() {
         let settings = settings(
             &[("A", "1"), ("B", ""), ("c__d", "2")],
             &[("A", "9"), ("B", "3"), ("C:D", "9"), ("E", "")],
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn percent_signs_name_settings_or_stay() {
+    fn percent_signs_name_settings_or_are_unchanged() {
         let settings = settings(&[], &[("X", "1"), ("Y", "%X%")]);
         for (text, expected) in [
             ("%X%", "1"),
@@ -200,7 +199,7 @@ mod tests {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
                     visit(&path, reading);
-                // In two parts, so that this line is not found.
+                // Split in two, so that this line does not match.
                 } else if std::fs::read_to_string(&path).unwrap().contains(concat!("env", "::var")) {
                     reading.push(path.file_name().unwrap().to_string_lossy().into_owned());
                 }

@@ -1,4 +1,4 @@
-//! `worker.config.json`: how the worker of a language is started.
+//! `worker.config.json`: how to start the worker of a language.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,35 +10,36 @@ use crate::json::{ObjectReader, ProblemCollector};
 use crate::problem::{AppError, Problem};
 
 const FILE: &str = "worker.config.json";
-/// The setting with the version of the language, which the path of a worker may contain.
+/// The setting with the version of the language. The path of a worker may contain it.
 const RUNTIME_VERSION: &str = "FUNCTIONS_WORKER_RUNTIME_VERSION";
 
-/// A worker, ready to start: `executable arguments… worker_path`, then what the protocol adds.
+/// The configuration of a worker. Its command line is `executable arguments… worker_path`, followed by the
+/// arguments of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerConfig {
     /// The folder of the worker.
     pub directory: PathBuf,
     pub language: String,
     pub extensions: Vec<String>,
-    /// A name to look up, or a path; a relative path is seen from the app's folder.
+    /// A name to look up on the PATH, or a path. A relative path is resolved against the app's folder.
     pub executable: String,
     pub arguments: Vec<String>,
-    /// The file to run, absolute; a worker that is a program has none.
+    /// The absolute path of the file to run. `None` if the worker is itself a program.
     pub worker_path: Option<PathBuf>,
-    /// Whether the worker says which functions there are; if not, `function.json` does.
+    /// Whether the worker lists the functions. If not, they are read from `function.json` files.
     pub worker_indexing: bool,
     pub runtime_version: Option<String>,
     pub is_disabled: bool,
     pub process: ProcessOptions,
 }
 
-/// `processOptions`.
+/// The section `processOptions`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessOptions {
     pub process_count: u64,
     pub max_process_count: u64,
     pub process_startup_interval: Duration,
-    /// From the start of the process to its first message.
+    /// The time from the start of the process to its first message.
     pub process_startup_timeout: Duration,
     pub initialization_timeout: Duration,
     pub environment_reload_timeout: Duration,
@@ -61,17 +62,17 @@ impl Default for ProcessOptions {
     }
 }
 
-/// The machine, in the words of `worker.config.json`.
+/// Operating system and architecture, as `worker.config.json` spells them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPlatform {
     /// `LINUX`, `OSX` or `WINDOWS`.
     pub os: String,
-    /// `X64`, `X86`, `Arm64`.
+    /// `X64`, `X86` or `Arm64`.
     pub architecture: String,
 }
 
 impl HostPlatform {
-    /// This machine.
+    /// Returns the platform of this process.
     pub fn current() -> HostPlatform {
         let os = if cfg!(target_os = "macos") {
             "OSX"
@@ -101,11 +102,11 @@ impl WorkerConfig {
     ) -> Result<WorkerConfig, AppError> {
         let file = directory.join(FILE).display().to_string();
         let Some(mut config) = read_object(&directory.join(FILE), &file)? else {
-            let problem = Problem::new("there is none, so this folder holds no worker").in_file(file);
+            let problem = Problem::new("does not exist, so this folder is not a worker").in_file(file);
             return Err(problem
                 .fix(
-                    "name a folder that has one below it, as in DIR/python/worker.config.json, with --workers DIR, or \
-                     the worker's own folder with the setting languageWorkers__<language>__workerDirectory",
+                    "pass --workers DIR, where DIR/python/worker.config.json exists, or set \
+                     languageWorkers__<language>__workerDirectory to the folder of the worker",
                 )
                 .into());
         };
@@ -147,7 +148,7 @@ fn process_options(members: &ObjectReader<'_>) -> ProcessOptions {
     }
 }
 
-/// The description of a worker, and what its placeholders stand for.
+/// The description of a worker and the values of its placeholders.
 struct WorkerDescription<'a> {
     directory: &'a Path,
     settings: &'a Settings,
@@ -156,7 +157,7 @@ struct WorkerDescription<'a> {
 }
 
 impl WorkerDescription<'_> {
-    /// The worker's folder, which the description may move.
+    /// Returns the worker's folder. The description may change it.
     fn directory(&self) -> PathBuf {
         let moved = self.description.text("workerDirectory").filter(|path| !path.trim().is_empty());
         moved.map_or_else(|| self.directory.to_owned(), |path| self.directory.join(self.fill_braces(&path)))
@@ -175,13 +176,13 @@ impl WorkerDescription<'_> {
         };
         let mut unset = false;
         let path = self.expand_placeholders(&text, &mut |_| unset = true);
-        // `%JAVA_HOME%/bin/java` without JAVA_HOME: the program may still be on the path.
+        // If JAVA_HOME is not set in `%JAVA_HOME%/bin/java`, the program may still be on the PATH.
         let name = path.rsplit(['/', '\\']).next().unwrap_or(&path).to_owned();
         if unset { name } else { path }
     }
 
-    /// The arguments one by one: an element may hold several, with blanks between, as the host of Azure joins
-    /// them all to one command line.
+    /// Splits the arguments. One element may contain several, separated by spaces, because the host of Azure
+    /// joins all of them to one command line.
     fn arguments(&self, overrides: Option<&WorkerOverride>) -> Vec<String> {
         let added = overrides.map(|overrides| overrides.arguments.clone()).unwrap_or_default();
         let all = self.description.texts("arguments").into_iter().chain(added);
@@ -198,11 +199,11 @@ impl WorkerDescription<'_> {
         }
         let fix = match unset.first() {
             Some(name) => format!("set {name}"),
-            None => "check that the folder holds a whole worker, for this version of the language".to_owned(),
+            None => "check that the folder contains a complete worker for this language version".to_owned(),
         };
         self.description.report_problem(
             "defaultWorkerPath",
-            format!("{} is not there", path.display()),
+            format!("{} does not exist", path.display()),
             Some(&fix),
         );
         None
@@ -227,10 +228,11 @@ impl WorkerDescription<'_> {
         }
     }
 
-    /// `%NAME%` and braces replaced; a setting that is not there becomes nothing and is told to `unset`.
+    /// Replaces `%NAME%` and placeholders in braces. A setting that does not exist is replaced by an empty
+    /// string, and its name is passed to `unset`.
     fn expand_placeholders(&self, text: &str, unset: &mut dyn FnMut(&str)) -> String {
         let value = &mut |name: &str| {
-            // Percent signs around blanks are no name.
+            // Text with spaces between percent signs is not a name.
             if name.contains(char::is_whitespace) {
                 return None;
             }
@@ -249,14 +251,14 @@ impl WorkerDescription<'_> {
         let placeholders = [
             ("{os}", self.platform.os.clone()),
             ("{architecture}", self.platform.architecture.clone()),
-            // Last, as the name of a folder may look like a placeholder.
+            // This is last because the name of a folder may look like a placeholder.
             ("{workerDirectoryPath}", self.directory.display().to_string()),
         ];
         placeholders.into_iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, &value))
     }
 }
 
-/// The words of a command line; double quotes hold a word together.
+/// Splits a command line into words. Double quotes keep a word together.
 fn split(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -280,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_line_is_split_at_blanks_outside_quotes() {
+    fn a_command_line_is_split_at_spaces_outside_quotes() {
         assert_eq!(split(" -X  no_debug_ranges"), ["-X", "no_debug_ranges"]);
         assert_eq!(split("-Da=\"b c\" \"\" d"), ["-Da=b c", "", "d"]);
         assert_eq!(split("  "), Vec::<String>::new());

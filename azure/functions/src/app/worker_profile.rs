@@ -6,8 +6,8 @@ use super::settings::Settings;
 use super::worker_config::HostPlatform;
 use crate::json::member;
 
-/// Applies the first profile all of whose conditions hold. A condition that we cannot judge does not hold:
-/// then the worker runs as its plain description says, which always works.
+/// Applies the first profile whose conditions are all true. A condition that cannot be evaluated is false.
+/// Without a profile, the worker runs as its plain description says, which always works.
 pub(super) fn apply(config: &mut Map<String, Value>, settings: &Settings, platform: &HostPlatform) {
     let profiles = member(config, "profiles").and_then(Value::as_array);
     let holds = |profile: &&Map<String, Value>| {
@@ -33,17 +33,18 @@ fn condition_holds(condition: &Value, settings: &Settings, platform: &HostPlatfo
     let Some(condition) = condition.as_object() else { return false };
     let text = |name: &str| member(condition, name).and_then(Value::as_str).unwrap_or_default();
     let value = match (text("conditionType").to_ascii_lowercase().as_str(), text("conditionName")) {
-        // A variable that is not there is an empty one.
+        // A missing variable equals an empty one.
         ("environment", name) => settings.get(name).unwrap_or_default(),
         ("hostproperty", name) if name.eq_ignore_ascii_case("platform") => platform.os.as_str(),
-        // The plan and the version of Azure's host: we are neither.
+        // The plan and the version of Azure's host do not apply to this host.
         _ => return false,
     };
     matches(text("conditionExpression"), value).unwrap_or(false)
 }
 
-/// Whether a value matches an expression. Expressions are regular ones of .NET, but those in use are words
-/// with anchors, `.*`, alternatives and `(?i)`; anything else gives no answer.
+/// Returns whether a value matches a regular expression of .NET. Only literal words, anchors, `.*`,
+/// alternatives and `(?i)` are supported, because known workers use nothing else. Returns `None`
+/// for other expressions.
 fn matches(expression: &str, value: &str) -> Option<bool> {
     let mut any = false;
     for alternative in expression.split('|') {
@@ -84,7 +85,7 @@ fn alternative_matches(text: &str, value: &str) -> Option<bool> {
     Some(if to_end { left.ends_with(last) } else { left.contains(last) })
 }
 
-/// The text an expression without any operator stands for.
+/// Returns the text that an expression without operators matches.
 fn literal(word: &str) -> Option<String> {
     let mut text = String::new();
     let mut rest = word.chars();
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expressions_in_use_are_judged() {
+    fn expressions_in_use_are_evaluated() {
         for (expression, value, expected) in [
             ("(?i)true$", "True", Some(true)),
             ("(?i)true$", "truest", Some(false)),

@@ -1,57 +1,59 @@
-//! [`Arguments`]: what the caller gives a tool or prompt, by name, each value as the JSON it was sent as.
+//! [`Arguments`]: the arguments of a tool or prompt, by name, each with the JSON text that the client sent.
 
 use std::borrow::Cow;
 
 use super::raw_json::{RawMembers, dotnet_text, members};
 use crate::datum::Datum;
 
-/// The arguments of one call, read once and asked often: the check for required ones, the
-/// `mcpToolProperty` and `mcpPromptArgument` bindings, the trigger metadata, path expressions.
+/// The arguments of one call. They are parsed once and used by the check for required arguments, the
+/// `mcpToolProperty` and `mcpPromptArgument` bindings, the trigger metadata and path expressions.
 #[derive(Clone, Debug, Default)]
 pub struct Arguments<'a> {
     json: Option<&'a str>,
     members: RawMembers<'a>,
 }
 
-/// A binding asked for an argument that was not given.
+/// A binding requires an argument that the client did not send.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Required prompt argument '{0}' was not provided.")]
 pub struct MissingArgument(pub String);
 
 impl<'a> Arguments<'a> {
-    /// Reads the JSON text the client sent, `None` if it sent none. It must be valid JSON, as every part of
-    /// a decoded message is. Anything but an object holds no arguments.
+    /// Parses the JSON text that the client sent, if any. It must be valid JSON, as every part of a decoded
+    /// message is. Anything but an object has no arguments.
     pub fn parse(json: Option<&'a str>) -> Arguments<'a> {
         Arguments { json, members: json.and_then(members).unwrap_or_default() }
     }
 
-    /// The JSON text the client sent.
+    /// Returns the JSON text that the client sent.
     pub fn as_json(&self) -> Option<&'a str> {
         self.json
     }
 
-    /// The JSON text of one argument. Names are compared case by case, as everywhere in MCP.
+    /// Returns the JSON text of one argument. Names are case-sensitive, as everywhere in MCP.
     pub fn get(&self, name: &str) -> Option<&'a str> {
         self.members.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
     }
 
-    /// Names and values in the string form bindings know: see [`text`](Arguments::decode_text).
+    /// Returns the names and values, with values in the string form of [`text`](Arguments::text).
     pub(crate) fn texts(&self) -> impl Iterator<Item = (&str, Cow<'a, str>)> {
         self.members.iter().map(|(name, value)| (name.as_ref(), dotnet_text(value)))
     }
 
-    /// One argument in the string form bindings know: strings as they are, numbers, objects and arrays as
-    /// written, `True`, `False`, and nothing for null.
+    /// Returns one argument in the string form of bindings: strings as they are, numbers, objects and arrays
+    /// as written, `True`, `False`, and an empty string for null.
     pub fn text(&self, name: &str) -> Option<Cow<'a, str>> {
         self.get(name).map(dotnet_text)
     }
 
-    /// The value of an `mcpToolProperty` binding: always text, empty if the argument is missing.
+    /// Returns the value of an `mcpToolProperty` binding. It is always text, empty if the argument is
+    /// missing.
     pub fn tool_property(&self, name: &str) -> Datum {
         Datum::Text(self.text(name).unwrap_or_default().into_owned())
     }
 
-    /// The value of an `mcpPromptArgument` binding: text, or nothing if the argument is missing.
+    /// Returns the value of an `mcpPromptArgument` binding: text, or no value if an optional argument is
+    /// missing.
     pub fn prompt_argument(&self, name: &str, required: bool) -> Result<Datum, MissingArgument> {
         match self.text(name) {
             Some(text) => Ok(Datum::Text(text.into_owned())),
@@ -60,8 +62,8 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The names of those that are missing or null, in the order given, with commas between; `None` if
-    /// nothing is missing.
+    /// Returns the names of required arguments that are missing or null, in the given order and separated by
+    /// commas. Returns `None` if no argument is missing.
     pub(crate) fn missing(&self, required: &[String]) -> Option<String> {
         let mut names = String::new();
         for name in required {
@@ -109,7 +111,7 @@ mod tests {
         assert_eq!(arguments.tool_property("a"), Datum::from("[1, 2]"));
         assert_eq!(arguments.tool_property("z"), Datum::from(""));
         assert_eq!(arguments.tool_property("missing"), Datum::from(""));
-        assert_eq!(arguments.tool_property("S"), Datum::from(""), "names are compared with their case");
+        assert_eq!(arguments.tool_property("S"), Datum::from(""), "names are case-sensitive");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! [`BindingData`]: what path expressions see and what the trigger metadata of an invocation carries.
+//! [`BindingData`]: the values for path expressions and for the trigger metadata of an invocation.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,10 @@ use super::context::{McpRequest, RequestSubject, TriggerContext};
 use super::raw_json::{dotnet_text, member_in_any_case, members, push_string, same_in_any_case};
 use crate::datum::Datum;
 
-/// What path expressions see and what the trigger metadata carries. Names at the top are found in any case.
+/// The values for path expressions and for the trigger metadata. Top-level names match in any case.
 ///
-/// Where names clash, a variable of a resource's URI comes before a member of the context JSON, and that
-/// before the names of the extension: `snippet://{Name}` must fill `{Name}` whatever else is there.
+/// If names collide, a variable of a resource's URI has precedence over a member of the context JSON, and
+/// that over the names of the extension: `snippet://{Name}` always fills `{Name}`.
 #[derive(Clone, Copy, Debug)]
 pub struct BindingData<'a> {
     request: &'a McpRequest<'a>,
@@ -18,22 +18,23 @@ pub struct BindingData<'a> {
     function: &'a str,
 }
 
-/// One value an expression can start from.
+/// A top-level value of an expression.
 enum BindingValue<'a> {
     Text(&'a str),
     Json(&'a str),
-    /// `mcptoolargs` or `mcppromptargs`.
+    /// The arguments: `mcptoolargs` or `mcppromptargs`.
     Arguments,
-    /// `mcpresourceargs`.
+    /// The variables of the URI: `mcpresourceargs`.
     Variables,
 }
 
-/// A part of an expression that does not exist in what comes before it.
+/// A part of an expression that does not exist in the value before it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NoSuchPart<'a>(pub(crate) &'a str);
 
 impl<'a> BindingData<'a> {
-    /// The data of one request to a function whose trigger has this parameter. `context` is the request's.
+    /// Creates the data of one request to a function whose trigger has this parameter. `context` is the
+    /// context of the request.
     pub fn new(
         request: &'a McpRequest<'a>,
         context: &'a TriggerContext,
@@ -43,19 +44,19 @@ impl<'a> BindingData<'a> {
         BindingData { request, context, parameter, function }
     }
 
-    /// The name of the function: `{sys.methodname}`.
+    /// Returns the name of the function: `{sys.methodname}`.
     pub fn function(&self) -> &'a str {
         self.function
     }
 
-    /// What a worker gets beside the inputs. Text and JSON only: Python's worker fails an invocation that
-    /// brings anything else.
+    /// Returns the trigger metadata for a worker. It contains only text and JSON, because the Python worker
+    /// fails an invocation with other types.
     pub fn metadata(&self) -> Vec<(String, Datum)> {
         self.metadata_of(self.values())
     }
 
-    /// The same for our own workers, without what they read in the trigger's value by themselves: the context,
-    /// whole and in parts. Large arguments would travel four times.
+    /// Returns the trigger metadata for built-in workers, without the context and its parts: they read these
+    /// from the trigger's value. Otherwise large arguments would be sent four times.
     pub fn lean_metadata(&self) -> Vec<(String, Datum)> {
         self.metadata_of(self.variable_values().chain(self.named_values()))
     }
@@ -66,7 +67,7 @@ impl<'a> BindingData<'a> {
     ) -> Vec<(String, Datum)> {
         let mut metadata: Vec<(String, Datum)> = Vec::with_capacity(12);
         for (name, value) in values {
-            // Few names, so comparing all is cheaper than a map.
+            // There are few names, so comparing all is cheaper than a map.
             if metadata.iter().any(|(known, _)| same_in_any_case(known, name)) {
                 continue;
             }
@@ -91,9 +92,9 @@ impl<'a> BindingData<'a> {
         metadata
     }
 
-    /// The value of `first.rest.rest`. `Ok(None)` if nothing is called `first`.
+    /// Returns the value of `first.rest.rest`, or `Ok(None)` if there is no value named `first`.
     ///
-    /// Objects and arrays in JSON have no text and give an empty one.
+    /// Objects and arrays in JSON have no text form and give an empty string.
     pub(crate) fn look_up<'p>(
         &self,
         first: &str,
@@ -123,7 +124,7 @@ impl<'a> BindingData<'a> {
         }
     }
 
-    /// All names with their values; of equal names the first counts.
+    /// Returns all names with their values. Of equal names the first one is used.
     fn values(&self) -> impl Iterator<Item = (&'a str, BindingValue<'a>)> + use<'a> {
         let whole = self.context.as_str();
         let context = match self.request.subject {
@@ -141,7 +142,7 @@ impl<'a> BindingData<'a> {
         self.variables().iter().map(|(name, value)| (name.as_str(), BindingValue::Text(value)))
     }
 
-    /// What the extension gives names of its own, but for the context.
+    /// Returns the values that the extension names itself, except the context.
     fn named_values(&self) -> impl Iterator<Item = (&'a str, BindingValue<'a>)> + use<'a> {
         let (uri, arguments) = match &self.request.subject {
             RequestSubject::Tool { arguments, .. } => {
@@ -175,7 +176,7 @@ fn string_map<'a>(entries: impl Iterator<Item = (&'a str, Cow<'a, str>)>) -> Dat
     Datum::Json(json)
 }
 
-/// What nothing can follow: a text has no parts.
+/// Returns a text, which has no parts: a further part is an error.
 fn leaf<'a, 'p>(text: Option<Cow<'a, str>>, rest: &'p [String]) -> Result<Cow<'a, str>, NoSuchPart<'p>> {
     match rest.first() {
         Some(part) => Err(NoSuchPart(part)),
@@ -183,7 +184,7 @@ fn leaf<'a, 'p>(text: Option<Cow<'a, str>>, rest: &'p [String]) -> Result<Cow<'a
     }
 }
 
-/// A value in a map of texts; the map itself has no text.
+/// Returns a value of a map of texts. The map itself has no text form.
 fn inside<'a, 'p>(
     rest: &'p [String],
     get: impl Fn(&str) -> Option<Cow<'a, str>>,
@@ -194,7 +195,7 @@ fn inside<'a, 'p>(
     }
 }
 
-/// A value in JSON; names are found in any case.
+/// Returns a value in JSON. Names match in any case.
 fn json_part<'a, 'p>(json: &'a str, rest: &'p [String]) -> Result<Cow<'a, str>, NoSuchPart<'p>> {
     let mut json = json;
     for name in rest {

@@ -1,18 +1,18 @@
-//! Values every path expression can use without any data: `rand-guid`, `DateTime`, `sys.…`.
+//! Built-in values of path expressions: `rand-guid`, `DateTime`, `sys.…`.
 
 use std::time::SystemTime;
 
 use super::date_format::CivilDateTime;
 
-/// Where built-in values come from. Tests bring their own.
+/// The source of built-in values. Tests implement their own.
 pub trait BuiltInSource {
-    /// The time.
+    /// Returns the current time.
     fn now(&self) -> SystemTime;
-    /// Sixteen random bytes; `None` if the system has none.
+    /// Returns sixteen random bytes, or `None` if the system has no randomness.
     fn random(&self) -> Option<[u8; 16]>;
 }
 
-/// The clock and the randomness of the machine.
+/// The clock and the random number generator of the system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemSource;
 
@@ -26,18 +26,18 @@ impl BuiltInSource for SystemSource {
     }
 }
 
-/// A built-in value and how to write it.
+/// A built-in value and its format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BuiltInValue {
     /// A new GUID each time.
     Guid(GuidForm),
-    /// The time, in a format of .NET.
+    /// The current time, in a .NET format.
     Now(String),
     /// The name of the function.
     Function,
 }
 
-/// How .NET writes a GUID.
+/// The formats of a GUID in .NET.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GuidForm {
     /// `N`: digits only.
@@ -52,15 +52,15 @@ pub(crate) enum GuidForm {
     Numbers,
 }
 
-/// Without a format; dashes in the time because a colon is trouble in a path.
+/// The default format of the time. It has dashes, because colons are a problem in paths.
 const DEFAULT_TIME: &str = "yyyy-MM-ddTHH-mm-ssK";
 
-/// The format is none that .NET knows.
+/// The format is not a .NET format.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UnknownFormat;
 
 impl BuiltInValue {
-    /// The value an expression names, in any case; `None` if it is no built-in one.
+    /// Parses the name of a built-in value, in any case. Returns `None` if it is not a built-in value.
     pub(crate) fn parse(name: &str, format: Option<&str>) -> Option<Result<BuiltInValue, UnknownFormat>> {
         let format = format.unwrap_or_default();
         let is = |known: &str| name.eq_ignore_ascii_case(known);
@@ -68,7 +68,7 @@ impl BuiltInValue {
             Some(GuidForm::parse(format).map(BuiltInValue::Guid).ok_or(UnknownFormat))
         } else if is("datetime") || is("sys.utcnow") {
             let format = if format.is_empty() { DEFAULT_TIME } else { format };
-            // Whether a format is right does not depend on the time.
+            // Whether a format is valid does not depend on the time.
             let sample = CivilDateTime::from(SystemTime::UNIX_EPOCH).format(format);
             Some(sample.map(|_| BuiltInValue::Now(format.to_owned())).ok_or(UnknownFormat))
         } else if is("sys.methodname") {
@@ -78,7 +78,7 @@ impl BuiltInValue {
         }
     }
 
-    /// Writes the value; `None` if the machine has no randomness.
+    /// Writes the value. Returns `None` if the system has no randomness.
     pub(crate) fn write(
         &self,
         function: &str,
@@ -108,7 +108,7 @@ impl GuidForm {
         }
     }
 
-    /// A GUID of version 4 from random bytes.
+    /// Writes a GUID of version 4 from random bytes.
     fn write(self, random: [u8; 16]) -> String {
         const VERSION: u128 = 0xf << 76;
         const VARIANT: u128 = 0b11 << 62;
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_gives_a_new_guid_each_time() {
+    fn the_system_gives_a_new_guid_each_time() {
         assert_ne!(SystemSource.random().unwrap(), SystemSource.random().unwrap());
         assert!(SystemSource.now() > SystemTime::UNIX_EPOCH);
     }

@@ -1,4 +1,4 @@
-//! The context JSON a trigger hands to a function: who calls what, from where, with which arguments.
+//! The context JSON of a trigger: the called entry, its arguments, the client, the session and the transport.
 
 use std::ops::Range;
 
@@ -9,52 +9,52 @@ use serde_json::{Map, Value};
 use super::arguments::Arguments;
 use super::raw_json::{lossy, push_escaped, push_string};
 
-/// What the MCP side knows about one request.
+/// The data of one MCP request.
 #[derive(Clone, Debug)]
 pub struct McpRequest<'a> {
-    /// What is asked for.
+    /// The tool, resource or prompt that is requested.
     pub subject: RequestSubject<'a>,
-    /// The session as the client names it.
+    /// The session id that the client sent.
     pub session_id: Option<&'a str>,
-    /// Who the client says it is, as JSON text.
+    /// The client's name and version, as JSON text.
     pub client_info: Option<&'a str>,
     /// `http-streamable`, `http-sse`, `http`, or `unknown` without HTTP.
     pub transport: &'static str,
     /// The headers of the HTTP request, if there is one.
     pub headers: Option<&'a HeaderMap>,
-    /// Ours: the answers to what the function asked for, when it runs again.
+    /// An extension of bindpost: the client's answers, when a function that asked for input runs again.
     pub input_responses: Option<&'a Map<String, Value>>,
-    /// Ours: what the function wanted to be reminded of when it asked.
+    /// An extension of bindpost: the state that the function returned when it asked for input.
     pub state: Option<&'a Value>,
 }
 
-/// What a request asks for.
+/// The subject of a request.
 #[derive(Clone, Debug)]
 pub enum RequestSubject<'a> {
-    /// A tool's call.
+    /// A call of a tool.
     Tool {
-        /// Its name as sent.
+        /// The name that the client sent.
         name: &'a str,
-        /// What the caller gives.
+        /// The arguments that the client sent.
         arguments: Arguments<'a>,
     },
-    /// A resource's contents.
+    /// A read of a resource.
     Resource {
-        /// The URI as requested.
+        /// The requested URI.
         uri: &'a str,
-        /// What the URI says about the variables of its template.
+        /// The values of the variables of the URI template.
         variables: &'a [(String, String)],
     },
-    /// A prompt's messages.
+    /// A get of a prompt.
     Prompt {
-        /// Its name as sent.
+        /// The name that the client sent.
         name: &'a str,
-        /// What the caller gives.
+        /// The arguments that the client sent.
         arguments: Arguments<'a>,
     },
 }
 
-/// The context JSON, and where in it each top-level member lies.
+/// The context JSON, with the position of each top-level member.
 #[derive(Clone, Debug)]
 pub struct TriggerContext {
     json: String,
@@ -62,7 +62,7 @@ pub struct TriggerContext {
 }
 
 impl McpRequest<'_> {
-    /// Writes the context JSON. Members without a value are left out; arguments are copied as they came.
+    /// Writes the context JSON. Members without a value are omitted. Arguments are copied unchanged.
     pub fn context(&self) -> TriggerContext {
         let arguments = self.arguments().and_then(Arguments::as_json);
         let headers = self.headers.map_or(0, HeaderMap::len);
@@ -96,7 +96,7 @@ impl McpRequest<'_> {
         context
     }
 
-    /// What a client is told when required arguments are missing; `None` if all are there.
+    /// Returns the error message if required arguments are missing.
     pub fn missing_required(&self, required: &[String]) -> Option<String> {
         let missing = self.arguments()?.missing(required)?;
         let what = match self.subject {
@@ -106,7 +106,7 @@ impl McpRequest<'_> {
         Some(format!("One or more required {what} are missing values. Please provide: {missing}"))
     }
 
-    /// The arguments of a tool or prompt.
+    /// Returns the arguments of a tool or prompt.
     pub fn arguments(&self) -> Option<&Arguments<'_>> {
         match &self.subject {
             RequestSubject::Tool { arguments, .. } | RequestSubject::Prompt { arguments, .. } => {
@@ -134,17 +134,17 @@ impl McpRequest<'_> {
 }
 
 impl TriggerContext {
-    /// The JSON text.
+    /// Returns the JSON text.
     pub fn as_str(&self) -> &str {
         &self.json
     }
 
-    /// The JSON text, for the trigger's input.
+    /// Returns the JSON text as the trigger's input.
     pub fn into_string(self) -> String {
         self.json
     }
 
-    /// Top-level members and the JSON text of their values.
+    /// Returns the top-level members with the JSON text of their values.
     pub(crate) fn members(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.members.iter().filter_map(|(name, at)| Some((*name, self.json.get(at.clone())?)))
     }
@@ -160,20 +160,20 @@ impl TriggerContext {
 }
 
 fn push_value(json: &mut String, value: &impl Serialize) {
-    // These types have string keys only and cannot fail; null keeps the context readable if one ever does.
+    // These types have only string keys, so this cannot fail. If it did, null would keep the context valid.
     json.push_str(serde_json::to_string(value).as_deref().unwrap_or("null"));
 }
 
-/// Writes headers as members. Several values of one header are joined by a comma without a space; bytes that
-/// are no UTF-8 are replaced, since JSON has no room for them.
+/// Writes headers as members. Several values of one header are joined by a comma without a space. Bytes that
+/// are not valid UTF-8 are replaced, because JSON cannot contain them.
 fn push_headers(json: &mut String, headers: &HeaderMap) {
     let mut last = None;
-    // The values of one header come one after the other.
+    // The values of one header are adjacent.
     for (name, value) in headers {
         if last == Some(name) {
             json.push(',');
         } else {
-            // Nothing in a header's name has to be escaped.
+            // A header name contains no character that must be escaped.
             json.push_str(if last.is_none() { "\"" } else { "\",\"" });
             push_header_name(json, name.as_str());
             json.push_str("\":\"");
@@ -186,11 +186,11 @@ fn push_headers(json: &mut String, headers: &HeaderMap) {
     }
 }
 
-/// Writes a header's name the way it is usually sent.
+/// Writes a header name in its usual spelling.
 ///
-/// Functions look headers up in a plain, case-sensitive JSON object, with names that samples and documents
-/// spell `Authorization` or `X-MS-CLIENT-PRINCIPAL`. .NET hands over names as sent, and well-known ones in
-/// their usual spelling even from HTTP/2; our HTTP library knows lower-case names only.
+/// Functions look headers up in a case-sensitive JSON object, with names that samples and documents spell
+/// `Authorization` or `X-MS-CLIENT-PRINCIPAL`. .NET passes names as sent, and well-known names in their usual
+/// spelling even from HTTP/2. Our HTTP library has only lower-case names.
 fn push_header_name(out: &mut String, name: &str) {
     match name {
         // Usually sent in lower case.
@@ -201,7 +201,7 @@ fn push_header_name(out: &mut String, name: &str) {
             let start = out.len();
             out.push_str(name);
             let shouts = matches!(name, "te" | "dnt")
-                // What App Service adds about the user.
+                // App Service adds these headers about the user.
                 || name.starts_with("x-ms-client-principal")
                 || name.starts_with("x-ms-token-");
             let mut starts_word = true;

@@ -1,5 +1,5 @@
-//! Points in time written the way .NET writes them: its standard and custom format strings, in UTC and in
-//! the invariant culture.
+//! Formats points in time as .NET does, with its standard and custom format strings, in UTC and the invariant
+//! culture.
 
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -20,7 +20,7 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// A point in time, taken apart.
+/// A point in time, split into year, month, day and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CivilDateTime {
     year: u64,
@@ -30,17 +30,17 @@ pub(crate) struct CivilDateTime {
     hour: u64,
     minute: u64,
     second: u64,
-    /// Parts of a second, each 100 ns: .NET counts no finer.
+    /// The fraction of a second in units of 100 ns, the resolution of .NET.
     ticks: u32,
 }
 
 impl From<SystemTime> for CivilDateTime {
-    /// Times before 1970 count as 1970: no clock that is set right shows them.
+    /// Converts a time. Times before 1970 become 1970, because only a wrong clock has them.
     fn from(time: SystemTime) -> CivilDateTime {
         let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let (days, seconds) = (since_1970.as_secs() / 86_400, since_1970.as_secs() % 86_400);
-        // Years that start in March end with the leap day, so that month lengths follow one formula; 400 such
-        // years are one era of 146,097 days. 719,468 days lie between 0000-03-01 and 1970-01-01.
+        // Years that start in March end with the leap day, so that month lengths follow one formula. 400 such
+        // years are one cycle of 146,097 days. 719,468 days lie between 0000-03-01 and 1970-01-01.
         let shifted = days + 719_468;
         let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
         let year_of_era =
@@ -63,7 +63,7 @@ impl From<SystemTime> for CivilDateTime {
 }
 
 impl CivilDateTime {
-    /// The moment in this format; `None` if .NET would refuse the format.
+    /// Formats the time. Returns `None` if .NET would reject the format.
     pub(crate) fn format(&self, format: &str) -> Option<String> {
         let mut out = String::new();
         self.write(standard(format)?, &mut out)?;
@@ -90,7 +90,7 @@ impl CivilDateTime {
                     out.push(escaped);
                     after.get(escaped.len_utf8()..)?
                 }
-                // Makes a custom format of a single letter.
+                // `%` makes a single letter a custom format.
                 '%' => {
                     let single = after.chars().next()?;
                     let (single, after) = after.split_at_checked(single.len_utf8())?;
@@ -106,7 +106,7 @@ impl CivilDateTime {
         Some(())
     }
 
-    /// A letter that stands for a part of the time, repeated `count` times.
+    /// Writes the part of the time for a letter that is repeated `count` times.
     fn write_field(&self, letter: char, count: usize, out: &mut String) -> Option<()> {
         let day_name = DAYS.get(self.weekday)?;
         let month_name = MONTHS.get(self.month.checked_sub(1)?)?;
@@ -149,7 +149,8 @@ impl CivilDateTime {
     }
 }
 
-/// A single letter names a standard format; longer ones are custom and stand for themselves.
+/// Returns the custom format for a standard format, which is a single letter. Longer formats are returned
+/// unchanged.
 fn standard(format: &str) -> Option<&str> {
     let mut letters = format.chars();
     let (Some(letter), None) = (letters.next(), letters.next()) else { return Some(format) };
@@ -172,7 +173,8 @@ fn standard(format: &str) -> Option<&str> {
     })
 }
 
-/// Copies up to the closing quote and gives what follows it; `None` if it is missing.
+/// Copies the text up to the closing quote and returns the rest after it. Returns `None` if the quote is
+/// missing.
 fn quoted<'a>(text: &'a str, quote: char, out: &mut String) -> Option<&'a str> {
     let mut letters = text.chars();
     loop {
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_the_calendar() {
+    fn computes_calendar_dates() {
         let rows = [
             (0, "1970-01-01 Thu"),
             (951_782_399, "2000-02-28 Mon"),
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_before_1970_counts_as_1970() {
+    fn a_time_before_1970_becomes_1970() {
         let before = CivilDateTime::from(UNIX_EPOCH - Duration::from_secs(1));
         assert_eq!(before, at(0, 0));
     }
@@ -291,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_dotnet_refuses() {
+    fn rejects_formats_that_dotnet_rejects() {
         for format in ["x", "-", "%", "%%", "ffffffff", "FFFFFFFF", "'open", "\"open", "yyyy\\", "yyyy%"] {
             assert_eq!(morning().format(format), None, "{format}");
         }

@@ -1,8 +1,8 @@
-//! The MCP bindings: three triggers as JSON → definitions.
+//! Reads the three MCP triggers from JSON.
 //!
-//! All JSON-valued members are texts that hold JSON, as the extension wants them; `annotations` and `icons`,
-//! which it does not have on every trigger, may also be plain JSON. What is wrong is noted on the way, in the
-//! words of the extension where it has some.
+//! Members with JSON values are texts that hold JSON, as the extension requires. `annotations` and `icons`,
+//! which the extension does not have on every trigger, may also be plain JSON. Mistakes are reported with the
+//! extension's messages where it has some.
 
 mod additions;
 mod prompt;
@@ -19,10 +19,11 @@ pub(crate) use prompt::read_prompt_trigger;
 pub(crate) use resource::read_resource_trigger;
 pub(crate) use tool::read_tool_trigger;
 
-/// How deep `metadata` may be nested.
+/// The maximum nesting depth of `metadata`.
 const METADATA_DEPTH: usize = 32;
 
-/// `metadata` as `_meta`: a text that holds a JSON object. Blank and empty ones are none.
+/// Reads `metadata` as `_meta`. It is a text that holds a JSON object. Blank texts and empty objects give
+/// `None`.
 fn metadata(members: &ObjectReader<'_>) -> Option<Meta> {
     let value = json_text(members, "metadata", "object")?;
     if depth_exceeds(&value, METADATA_DEPTH) {
@@ -45,23 +46,23 @@ fn metadata(members: &ObjectReader<'_>) -> Option<Meta> {
     }
 }
 
-/// The value in a member that is a text holding JSON; blank ones hold nothing.
+/// Reads a member that is a text holding JSON. A blank text gives `None`.
 fn json_text(members: &ObjectReader<'_>, name: &str, wanted: &str) -> Option<Value> {
     let text = match members.value(name)? {
         Value::String(text) if text.trim().is_empty() => return None,
         Value::String(text) => text,
-        // The extension takes no plain JSON here, so an app that has some would fail in Azure.
+        // The extension accepts no plain JSON here, so the app would fail in Azure.
         other => {
             let message =
                 format!("must be a text that holds a JSON {wanted}, and is {}", json::dotnet_kind(other));
-            members.report_problem(name, message, Some("put the JSON into a text, its quotes escaped"));
+            members.report_problem(name, message, Some("put the JSON into a text with escaped quotes"));
             return None;
         }
     };
     parse(members, name, text, wanted)
 }
 
-/// The value in a member that is JSON or a text holding it.
+/// Reads a member that is JSON or a text holding JSON.
 fn json_or_text(members: &ObjectReader<'_>, name: &str, wanted: &str) -> Option<Value> {
     match members.value(name)? {
         Value::String(text) if text.trim().is_empty() => None,
@@ -75,10 +76,10 @@ fn parse(members: &ObjectReader<'_>, name: &str, text: &str, wanted: &str) -> Op
     json::parse_strictly(text).map_err(not_json).ok()
 }
 
-/// The objects in an array; anything else is noted.
+/// Returns the objects of an array. Anything else is reported.
 fn objects(members: &ObjectReader<'_>, name: &str, value: Value) -> Option<Vec<Map<String, Value>>> {
     let Value::Array(items) = value else {
-        let message = format!("must hold a JSON array, and holds {}", json::dotnet_kind(&value));
+        let message = format!("must contain a JSON array, but has {}", json::dotnet_kind(&value));
         members.report_problem(name, message, Some("write an array of objects"));
         return None;
     };
@@ -95,7 +96,7 @@ fn objects(members: &ObjectReader<'_>, name: &str, value: Value) -> Option<Vec<M
     Some(objects)
 }
 
-/// Whether a value is nested deeper than a number of levels; one object is one level.
+/// Returns whether a value is nested deeper than a number of levels. One object is one level.
 fn depth_exceeds(value: &Value, levels: usize) -> bool {
     let below = |value: &Value| levels == 0 || depth_exceeds(value, levels - 1);
     match value {

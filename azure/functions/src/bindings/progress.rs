@@ -1,20 +1,20 @@
-//! Progress a function reports by a log line: `mcp-progress 3/10 Reading files`.
+//! Parses progress that a function reports by a log line: `mcp-progress 3/10 Reading files`.
 
-/// How far an invocation is, as one log line tells it.
+/// The progress of an invocation, from one log line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProgressUpdate<'a> {
-    /// How much is done.
+    /// The progress so far.
     pub progress: f64,
-    /// How much there is, if it is known.
+    /// The total, if it is known.
     pub total: Option<f64>,
-    /// What is being done.
+    /// The current step.
     pub message: Option<&'a str>,
 }
 
-/// Reads a log line; `None` if it is an ordinary one.
+/// Parses a log line. Returns `None` for an ordinary log line.
 ///
-/// After the word and a space comes the progress, a number without a sign, then perhaps `/` and a total above
-/// zero, then perhaps white space and a message. A line that is nearly so stays a log line: nothing is lost.
+/// The format is the word, a space and the progress, a number without a sign. Optional are `/` and a total
+/// above zero, and then white space and a message. A line that does not match exactly stays a log line.
 pub fn parse(line: &str) -> Option<ProgressUpdate<'_>> {
     let rest = line.strip_prefix("mcp-progress ")?.trim();
     let (numbers, message) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
@@ -29,7 +29,7 @@ pub fn parse(line: &str) -> Option<ProgressUpdate<'_>> {
 fn number(text: &str) -> Option<f64> {
     let plain = text.starts_with(|first: char| first.is_ascii_digit())
         && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    // So many digits that they mean infinity are no progress either.
+    // A number with so many digits that it overflows to infinity is invalid too.
     text.parse().ok().filter(|number: &f64| plain && number.is_finite())
 }
 

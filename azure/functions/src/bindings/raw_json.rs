@@ -1,4 +1,4 @@
-//! JSON text, looked at and written without building a tree: no copies of what only passes through.
+//! Reads and writes JSON text without building a tree, so that values are passed on without a copy.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -7,10 +7,11 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// Members of an object, in order, with the JSON text of their values.
+/// The members of an object, in order, with the JSON text of their values.
 pub(crate) type RawMembers<'a> = Vec<(Cow<'a, str>, &'a str)>;
 
-/// The members of an object, each name once; `None` if the text is no JSON object. Of equal names the last counts.
+/// Returns the members of an object, each name once. Of equal names the last one is used. Returns `None` if
+/// the text is not a JSON object.
 pub(crate) fn members(json: &str) -> Option<RawMembers<'_>> {
     let mut members = match text_members(json) {
         Some(members) => members,
@@ -25,10 +26,10 @@ pub(crate) fn members(json: &str) -> Option<RawMembers<'_>> {
     Some(members)
 }
 
-/// The members of an object that has only texts, their names without escapes: most arguments and all envelopes. `None`
-/// for any other, and for what is no object. This takes half of what a parser takes.
+/// Returns the members of an object that has only string values and names without escapes, as most arguments
+/// and all envelopes do. Returns `None` for any other text. This takes half the time of a parser.
 pub(crate) fn text_members(json: &str) -> Option<RawMembers<'_>> {
-    // As some write them: one space after each sign.
+    // Some libraries write one space after each colon and comma.
     let unspaced = |json| str::strip_prefix(json, ' ').unwrap_or(json);
     let mut members = Vec::with_capacity(4);
     let mut rest = json.strip_prefix('{')?;
@@ -43,15 +44,16 @@ pub(crate) fn text_members(json: &str) -> Option<RawMembers<'_>> {
     }
 }
 
-/// What the JSON string at the start of the text says, and what comes after it; `None` if it has escapes.
+/// Splits the text after the JSON string at its start. Returns the string's value and the rest, or `None` if
+/// the string has escapes.
 fn cut_name(json: &str) -> Option<(&str, &str)> {
     let inside = json.strip_prefix('"')?;
     let (name, after) = inside.split_at_checked(special_at(inside.as_bytes())?)?;
     Some((name, after.strip_prefix('"')?))
 }
 
-/// The JSON string at the start of the text, quotes included, and what comes after it; `None` if it has an escape by
-/// number.
+/// Splits the text after the JSON string at its start. Returns the string with its quotes and the rest, or
+/// `None` if the string has a `\u` escape.
 fn cut_string(json: &str) -> Option<(&str, &str)> {
     let inside = json.strip_prefix('"')?.as_bytes();
     let mut end = 0;
@@ -67,7 +69,7 @@ fn cut_string(json: &str) -> Option<(&str, &str)> {
 
 fn has_duplicate_names(members: &RawMembers<'_>) -> bool {
     if members.len() <= 16 {
-        // The usual case, quicker than hashing.
+        // The usual case: faster than hashing.
         let after = |at| members.iter().skip(at + 1);
         return members.iter().enumerate().any(|(at, (name, _))| after(at).any(|(other, _)| other == name));
     }
@@ -75,14 +77,14 @@ fn has_duplicate_names(members: &RawMembers<'_>) -> bool {
     !members.iter().all(|(name, _)| seen.insert(name.as_ref()))
 }
 
-/// The member of that name in any case; one in the same case comes first.
+/// Returns the member of that name in any case. A member in the same case is preferred.
 pub(crate) fn member_in_any_case<'a>(members: &RawMembers<'a>, name: &str) -> Option<&'a str> {
     let exact = members.iter().find(|(known, _)| known == name);
     let (_, value) = exact.or_else(|| members.iter().find(|(known, _)| same_in_any_case(known, name)))?;
     Some(value)
 }
 
-/// Whether two names are equal but for their case, one character at a time as .NET compares them.
+/// Returns whether two names differ only in case. Compares one character at a time, as .NET does.
 pub(crate) fn same_in_any_case(a: &str, b: &str) -> bool {
     fn upper(letter: char) -> char {
         let mut upper = letter.to_uppercase();
@@ -94,7 +96,7 @@ pub(crate) fn same_in_any_case(a: &str, b: &str) -> bool {
     a.eq_ignore_ascii_case(b) || (!a.is_ascii() && a.chars().map(upper).eq(b.chars().map(upper)))
 }
 
-/// What a JSON string says; `None` for any other kind.
+/// Returns the value of a JSON string, or `None` for any other JSON.
 pub(crate) fn string(json: &str) -> Option<Cow<'_, str>> {
     if let Some(text) = plain_string(json) {
         return Some(text);
@@ -102,9 +104,9 @@ pub(crate) fn string(json: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str(json).ok().map(|LossyText(text)| text)
 }
 
-/// The same for a string without escapes by number, and without anything a string must not have: JSON in JSON is all
-/// quotes and backslashes, which a parser takes one at a time. Here always eight bytes are copied, and those that are not
-/// plain are taken back: one store instead of a call for a few letters.
+/// Returns the value of a valid JSON string without `\u` escapes. JSON in JSON has many quotes and
+/// backslashes, which a parser handles one at a time. This copies eight bytes at a time and then removes
+/// those that are not plain, which is one store instead of a call for a few letters.
 pub(crate) fn plain_string(json: &str) -> Option<Cow<'_, str>> {
     let inside = json.strip_prefix('"')?.strip_suffix('"')?;
     if special_at(inside.as_bytes()).is_none() {
@@ -135,7 +137,7 @@ pub(crate) fn plain_string(json: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(text).ok().map(Cow::Owned)
 }
 
-/// What an escape of two letters stands for.
+/// Returns the character of a two-letter escape.
 fn unescaped(escape: &[u8]) -> Option<u8> {
     Some(match escape {
         [b'\\', same @ (b'"' | b'\\' | b'/')] => *same,
@@ -148,8 +150,8 @@ fn unescaped(escape: &[u8]) -> Option<u8> {
     })
 }
 
-/// The string form .NET gives a JSON value: strings as they are, numbers, objects and arrays as
-/// written, `True`, `False`, and nothing for null.
+/// Returns the .NET string form of a JSON value: strings as they are, numbers, objects and arrays as written,
+/// `True`, `False`, and an empty string for null.
 pub(crate) fn dotnet_text(json: &str) -> Cow<'_, str> {
     match json.as_bytes().first() {
         Some(b'"') => string(json).unwrap_or_default(),
@@ -167,7 +169,7 @@ pub(crate) fn push_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Writes the inside of a JSON string.
+/// Writes the content of a JSON string, without quotes.
 pub(crate) fn push_escaped(out: &mut String, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let mut rest = text;
@@ -194,8 +196,8 @@ pub(crate) fn push_escaped(out: &mut String, text: &str) {
     out.push_str(rest);
 }
 
-/// Where the first quote, backslash or control character is: what a JSON string must escape. Looks at eight bytes at a
-/// time, as most texts have none for long.
+/// Returns the position of the first quote, backslash or control character, which a JSON string must escape.
+/// Checks eight bytes at a time, because most texts contain few of them.
 fn special_at(bytes: &[u8]) -> Option<usize> {
     let (eights, rest) = bytes.as_chunks();
     for (at, eight) in eights.iter().enumerate() {
@@ -212,11 +214,12 @@ fn is_special(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\'
 }
 
-/// How many of eight bytes come before the first quote, backslash or control character.
+/// Returns how many of eight bytes come before the first quote, backslash or control character.
 pub(crate) fn plain_bytes(eight: [u8; 8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;
-    // Sets the highest bit of each byte that is below `than`, and maybe of others, but only after one of those.
+    // Sets the highest bit of each byte that is below `than`, and maybe of others, but only after one of
+    // those.
     let below = |eight: u64, than: u8| eight.wrapping_sub(ONES * u64::from(than)) & !eight & HIGH;
     let eight = u64::from_le_bytes(eight);
     let quotes = below(eight ^ (ONES * u64::from(b'"')), 1);
@@ -225,12 +228,12 @@ pub(crate) fn plain_bytes(eight: [u8; 8]) -> usize {
     special.trailing_zeros() as usize / 8
 }
 
-/// The deepest JSON that is indented. Every level widens every line below it, so that text without end
-/// could come from a small one.
+/// The maximum depth of JSON that is indented. Every level widens all lines below it, so a small text could
+/// otherwise grow without limit.
 const DEEPEST: usize = 64;
 
-/// The same JSON on many lines, two spaces a level, every name and number as it was written. `None` if it
-/// nests too deep for that. The text must be valid JSON.
+/// Indents JSON with two spaces per level. Names and numbers are kept as written. Returns `None` if it is
+/// nested too deep. The text must be valid JSON.
 pub(crate) fn indented(json: &str) -> Option<String> {
     let mut out = String::with_capacity(json.len() * 2);
     let mut depth = 0_usize;
@@ -278,7 +281,7 @@ pub(crate) fn indented(json: &str) -> Option<String> {
     Some(out)
 }
 
-/// The length of the JSON string at the start of the text, quotes included.
+/// Returns the length of the JSON string at the start of the text, including its quotes.
 fn string_length(text: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
@@ -292,8 +295,8 @@ fn string_length(text: &str) -> usize {
     text.len()
 }
 
-/// A string, borrowed where it has no escapes. Half of a surrogate pair is replaced: clients in
-/// JavaScript send such halves, and no call should fail for one.
+/// A string, borrowed if it has no escapes. Half of a surrogate pair is replaced: clients in JavaScript send
+/// such halves, and no call should fail because of one.
 struct LossyText<'a>(Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for LossyText<'a> {
@@ -321,7 +324,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for LossyText<'a> {
     }
 }
 
-/// The text, with whatever is no UTF-8 replaced. To look for that takes longer than to see that there is none.
+/// Decodes text and replaces invalid UTF-8. A fast check avoids the slower replacement for valid text.
 pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),
@@ -393,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_names_the_last_counts() {
+    fn of_equal_names_the_last_one_is_used() {
         assert_eq!(names_and_values(r#"{"a":1,"b":2,"a":3,"a":4}"#), pairs(&[("b", "2"), ("a", "4")]));
         let many: Vec<String> = (0..40).map(|at| format!("\"k{}\":{at}", at % 20)).collect();
         let kept = names_and_values(&format!("{{{}}}", many.join(","))).unwrap();
@@ -439,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn does_not_indent_what_nests_without_end() {
+    fn does_not_indent_deeply_nested_json() {
         let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
         assert!(indented(&nested(DEEPEST)).is_some());
         assert!(indented(&nested(DEEPEST + 1)).is_none());
@@ -461,7 +464,7 @@ mod tests {
         let json = format!("{{{}}}", names.join(","));
         let started = std::time::Instant::now();
         assert_eq!(members(&json).unwrap().len(), 200_000);
-        // Comparing every name with every other would take minutes.
+        // Comparing every name with every other one would take minutes.
         assert!(started.elapsed() < std::time::Duration::from_secs(10));
     }
 
@@ -496,14 +499,14 @@ mod tests {
         }
 
         #[test]
-        fn reads_strings_like_everybody_else(text in r#"("|\\\\|[a"é\\\\]|\\\\[nrtbfu"/x]){0,12}"#) {
+        fn reads_strings_like_serde_json(text in r#"("|\\\\|[a"é\\\\]|\\\\[nrtbfu"/x]){0,12}"#) {
             let json = format!("\"{text}\"");
             let expected = serde_json::from_str::<String>(&json).ok();
             prop_assert_eq!(string(&json).map(Cow::into_owned), expected);
         }
 
         #[test]
-        fn finds_members_like_everybody_else(json in r#"\{("[a\\\\"]{0,2}"|[:, ]|\\\\[nu"]|1){0,9}\}"#) {
+        fn finds_members_like_serde_json(json in r#"\{("[a\\\\"]{0,2}"|[:, ]|\\\\[nu"]|1){0,9}\}"#) {
             let parsed = serde_json::from_str(&json).ok().map(|RawObject(members)| members);
             if let Some(members) = text_members(&json) {
                 prop_assert_eq!(Some(members), parsed);
@@ -511,13 +514,13 @@ mod tests {
         }
 
         #[test]
-        fn indents_like_everybody_else(value in any_json()) {
+        fn indents_like_serde_json(value in any_json()) {
             let expected = serde_json::to_string_pretty(&value).unwrap();
             prop_assert_eq!(indented(&value.to_string()).unwrap(), expected);
         }
 
         #[test]
-        fn never_panics_on_what_is_no_json(text in r#"[\[\]{}":,a1é \\\n]{0,60}"#) {
+        fn never_panics_on_invalid_json(text in r#"[\[\]{}":,a1é \\\n]{0,60}"#) {
             _ = indented(&text);
             _ = members(&text);
             _ = string(&text);

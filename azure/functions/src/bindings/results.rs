@@ -1,6 +1,6 @@
-//! What a function returned, as an MCP result. One file per kind of trigger.
+//! Converts return values of functions to MCP results. There is one file per kind of trigger.
 //!
-//! The plain rules make text of anything; the envelope rules (`useResultSchema`) read
+//! The plain rules convert any value to text. The envelope rules (`useResultSchema`) read
 //! `{"type":…,"content":"<JSON>","structuredContent":"<JSON>"}`, which language libraries write.
 
 mod blocks;
@@ -21,68 +21,69 @@ pub use tool::{is_envelope, tool_result};
 use super::raw_json::{dotnet_text, indented, string};
 use crate::datum::Datum;
 
-/// What a function's return value means.
+/// The meaning of a function's return value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FunctionReply<T> {
-    /// It is finished.
+    /// The function is finished.
     Done(T),
-    /// It asks the client for something, and wants to run again with the answers.
+    /// The function asks the client for input and will run again with the answers.
     InputRequired {
-        /// Key to `{method, params?}`; at least one.
+        /// The requests `{method, params?}` by key. There is at least one.
         requests: Map<String, Value>,
-        /// What to remind it of.
+        /// The state to pass to the function when it runs again.
         state: Option<Value>,
     },
 }
 
-/// A return value that is no result. The texts are for logs: a client only learns that the function failed.
+/// A return value that is not a valid result. The texts are for logs. Clients only see that the function
+/// failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReturnValueError {
-    /// A tool's envelope is no text.
+    /// The return value of a tool with an envelope is not a string.
     #[error("Expected JSON string.")]
     ExpectedJsonString,
-    /// A tool's envelope is none.
+    /// The return value of a tool is not a valid envelope.
     #[error("The function return value could not be deserialized to a valid McpToolResult.")]
     NoToolResult,
     /// A tool's list of content is empty.
     #[error("No content items were produced from the McpToolResult.")]
     NoContentItems,
-    /// The content of an envelope is not what its type says.
+    /// The content of an envelope does not match its type.
     #[error("Failed to deserialize content for type '{0}'.")]
     Content(String),
-    /// The structured content of an envelope is no JSON.
+    /// The structured content of an envelope is not valid JSON.
     #[error("Failed to deserialize structured content.")]
     StructuredContent,
-    /// A resource's value is neither text nor bytes.
+    /// The return value of a resource is neither text nor bytes.
     #[error("Unsupported return type for resource read: {0}. Expected string or byte[].")]
     UnsupportedReturnType(&'static str),
-    /// A resource's envelope has nothing in it.
+    /// The content of a resource's envelope is null.
     #[error("The resource's content was null; cannot process resource result.")]
     NullResource,
-    /// A resource's envelope has no contents.
+    /// A resource's envelope has neither text nor a blob.
     #[error("The resource's content has neither 'text' nor 'blob'.")]
     NeitherTextNorBlob,
-    /// A prompt's envelope is none.
+    /// The return value of a prompt is not a valid envelope.
     #[error("The function return value could not be deserialized to a valid McpPromptResult.")]
     NoPromptResult,
-    /// A prompt's envelope has nothing in it.
+    /// The content of a prompt's envelope is null.
     #[error("McpPromptResult.Content was null; cannot process prompt result.")]
     NullPrompt,
-    /// A prompt's envelope has a type that does not exist.
+    /// A prompt's envelope has an unknown type.
     #[error("Unknown McpPromptResult type: '{0}'.")]
     UnknownPromptType(String),
-    /// The function asks for something in a way nobody can understand.
+    /// The function's request for input is invalid.
     #[error(
         "The function asks for input, but {0}. Return {{\"type\":\"input_required\",\"content\":\"<JSON>\"}} \
          with the JSON {{\"inputRequests\":{{\"<key>\":{{\"method\":\"elicitation/create\",\
-         \"params\":{{…}}}}}},\"state\":<anything>}}; 'state' may be left out."
+         \"params\":{{…}}}}}},\"state\":<anything>}}; 'state' is optional."
     )]
     InputRequired(String),
 }
 
-/// The value behind the wrapping: the real host decodes JSON before it looks, so that a JSON string counts as
-/// text and `null` as nothing.
+/// Unwraps a JSON value as Azure's host does, which decodes JSON first: a JSON string becomes text and `null`
+/// becomes no value.
 fn unwrap_json(returned: Datum) -> Datum {
     match returned {
         Datum::Json(json) if json.trim_ascii() == "null" => Datum::Nothing,
@@ -94,12 +95,12 @@ fn unwrap_json(returned: Datum) -> Datum {
     }
 }
 
-/// The text the plain rules make of a value; `None` for nothing. Text is moved, not copied.
+/// Converts a value to text by the plain rules. Returns `None` for no value. Text is moved, not copied.
 fn plain_text(returned: Datum) -> Option<String> {
     Some(match unwrap_json(returned) {
         Datum::Nothing => return None,
         Datum::Text(text) => text,
-        // Old Node libraries and custom handlers return JSON; the real host shows it indented.
+        // Old Node libraries and custom handlers return JSON. Azure's host indents it.
         Datum::Json(json) => match json.trim_ascii() {
             nested if nested.starts_with(['{', '[']) => match indented(nested) {
                 Some(indented) => indented,
@@ -107,7 +108,7 @@ fn plain_text(returned: Datum) -> Option<String> {
             },
             scalar => dotnet_text(scalar).into_owned(),
         },
-        // `Vec::from` takes the buffer over if nobody else holds it.
+        // `Vec::from` reuses the buffer if it is not shared.
         Datum::Bytes(bytes) => match String::from_utf8(Vec::from(bytes)) {
             Ok(text) => text,
             Err(error) => STANDARD.encode(error.as_bytes()),
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_shown_as_the_real_host_shows_it() {
+    fn json_is_formatted_as_in_azures_host() {
         let rows = [
             (r#"{"b":1,"a":[]}"#, "{\n  \"b\": 1,\n  \"a\": []\n}"),
             ("[1]", "[\n  1\n]"),

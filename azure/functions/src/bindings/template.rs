@@ -1,6 +1,7 @@
 //! [`PathTemplate`]: the path of a blob binding, `snippets/{mcptoolargs.name}.json`.
 //!
-//! `%NAME%` is a setting and filled when the app starts; `{a.b:format}` is filled at each invocation.
+//! `%NAME%` is a setting, which is filled in when the app starts. `{a.b:format}` is filled in at each
+//! invocation.
 
 use std::fmt;
 
@@ -9,8 +10,8 @@ use super::built_in::{BuiltInSource, BuiltInValue, SystemSource};
 
 /// The path of a blob binding: a container, then a blob name.
 ///
-/// Values are put in as they are: an argument `a/b` names a blob in a folder. A name with a segment `.` or
-/// `..` is refused, since addresses are normalised on their way and it would lead out of the container.
+/// Values are inserted unchanged: an argument `a/b` names a blob in a folder. A name with a segment `.` or
+/// `..` is rejected, because URLs are normalised and the name would leave the container.
 #[derive(Clone)]
 pub struct PathTemplate {
     written: String,
@@ -18,7 +19,7 @@ pub struct PathTemplate {
     name: Vec<TemplatePart>,
 }
 
-/// Why a path cannot be used. The texts hold names only, never a value of a caller or a setting.
+/// The reason why a path is invalid. The texts contain only names, never values of a caller or a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TemplateError {
@@ -28,45 +29,45 @@ pub enum TemplateError {
     /// A single `%`.
     #[error("The '%' at position {position} in '{template}' does not have a closing '%'.")]
     UnclosedSetting {
-        /// As written.
+        /// The template as written.
         template: String,
-        /// Counted from 1.
+        /// The position, counted from 1.
         position: usize,
     },
-    /// `{}`
+    /// An empty expression, `{}`.
     #[error("Invalid template '{template}'. The parameter name at position {position} is empty.")]
     EmptyExpression {
-        /// As written.
+        /// The template as written.
         template: String,
-        /// Counted from 1.
+        /// The position, counted from 1.
         position: TemplatePosition,
     },
     /// A single `{` or `}`.
     #[error("Invalid template '{template}'. Missing {missing} bracket at position {position}.")]
     Unbalanced {
-        /// As written.
+        /// The template as written.
         template: String,
         /// `closing` or `opening`.
         missing: &'static str,
-        /// Counted from 1.
+        /// The position, counted from 1.
         position: TemplatePosition,
     },
-    /// A name with characters that names do not have.
+    /// A name with invalid characters.
     #[error("Invalid template '{template}'. The parameter name '{name}' is invalid.")]
     InvalidName {
-        /// As written.
+        /// The template as written.
         template: String,
-        /// The name.
+        /// The invalid name.
         name: String,
     },
-    /// A format .NET does not know.
+    /// A format that .NET does not have.
     #[error("Invalid template '{template}'. '{format}' is not a format for '{name}'.")]
     InvalidFormat {
-        /// As written.
+        /// The template as written.
         template: String,
         /// The built-in value.
         name: String,
-        /// Its format.
+        /// The invalid format.
         format: String,
     },
     /// The caller would choose the container.
@@ -76,50 +77,50 @@ pub enum TemplateError {
          before the first '/'."
     )]
     ContainerFromCaller {
-        /// As written.
+        /// The template as written.
         template: String,
         /// The expression in the container part.
         expression: String,
     },
-    /// A container Azure would not accept.
+    /// A container name that Azure would not accept.
     #[error(
         "Invalid template '{template}'. The part before the first '/' is the container: 3 to 63 lower-case \
          letters, digits and single dashes, with a letter or digit at both ends."
     )]
     InvalidContainer {
-        /// As written.
+        /// The template as written.
         template: String,
     },
     /// A container without a blob name.
     #[error("Invalid template '{template}'. A blob name must follow the container: 'container/name'.")]
     NoBlobName {
-        /// As written.
+        /// The template as written.
         template: String,
     },
-    /// Nothing has this name at this invocation.
+    /// The invocation has no value of this name.
     #[error("No value for named parameter '{0}'.")]
     NoValue(String),
-    /// What comes before has no such part.
+    /// The value has no such property.
     #[error("Error while accessing '{0}': property doesn't exist.")]
     NoProperty(String),
-    /// The values make no blob name.
+    /// The resolved name is not a valid blob name.
     #[error("The path '{template}' does not give a valid blob name: {reason}.")]
     InvalidBlobName {
-        /// As written.
+        /// The template as written.
         template: String,
-        /// What is wrong with it.
+        /// The reason why it is invalid.
         reason: &'static str,
     },
-    /// The machine has no randomness for a GUID.
-    #[error("The system gives no random numbers for a GUID.")]
+    /// The system has no random numbers for a GUID.
+    #[error("The system has no random numbers for a GUID.")]
     NoRandomness,
 }
 
-/// A place in a template, counted in characters from 1.
+/// A position in a template, counted in characters from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TemplatePosition {
     at: usize,
-    /// The template has settings, so that what is counted is not what is written.
+    /// The position is in the template with its settings filled in.
     filled: bool,
 }
 
@@ -134,7 +135,7 @@ impl fmt::Display for TemplatePosition {
 enum TemplatePart {
     Literal(String),
     BuiltIn(BuiltInValue),
-    /// A name in the binding data, and what it means if the data has no such name.
+    /// A name in the binding data, and the built-in value to use if the data has no such name.
     Data {
         first: String,
         rest: Vec<String>,
@@ -143,7 +144,7 @@ enum TemplatePart {
 }
 
 impl PathTemplate {
-    /// Reads a path as an app writes it and fills in its settings.
+    /// Parses a path and fills in its settings.
     pub fn parse(
         text: &str,
         setting: &dyn Fn(&str) -> Option<String>,
@@ -152,12 +153,12 @@ impl PathTemplate {
         TemplateParser { written: text, filled: &filled }.parse()
     }
 
-    /// The container and the blob name for one invocation.
+    /// Returns the container and the blob name for one invocation.
     pub fn resolve(&self, data: &BindingData<'_>) -> Result<(String, String), TemplateError> {
         self.resolve_in(data, &SystemSource)
     }
 
-    /// The same with a clock and randomness of your own.
+    /// Returns the container and the blob name, with the given clock and randomness.
     pub fn resolve_in(
         &self,
         data: &BindingData<'_>,
@@ -174,13 +175,13 @@ impl PathTemplate {
         }
     }
 
-    /// The path as it was written, settings not filled in.
+    /// Returns the path as written, without its settings filled in.
     pub fn as_str(&self) -> &str {
         &self.written
     }
 }
 
-/// As written: the parts may hold what settings say.
+/// Shows the path as written, because the parts may contain values of settings.
 impl fmt::Debug for PathTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("PathTemplate").field(&self.written).finish()
@@ -215,7 +216,7 @@ fn render(
     Ok(out)
 }
 
-/// What a setting says is not searched for settings again.
+/// Fills in settings. The value of a setting is not searched for settings again.
 fn fill_settings(text: &str, setting: &dyn Fn(&str) -> Option<String>) -> Result<String, TemplateError> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
@@ -232,7 +233,7 @@ fn fill_settings(text: &str, setting: &dyn Fn(&str) -> Option<String>) -> Result
     Ok(filled)
 }
 
-/// A byte offset as a person counts.
+/// Returns a byte offset as a position in characters, counted from 1.
 fn position(text: &str, offset: usize) -> usize {
     text.get(..offset).map_or(0, |before| before.chars().count()) + 1
 }
@@ -288,7 +289,7 @@ impl TemplateParser<'_> {
         Ok(PathTemplate { written: self.written.to_owned(), container, name })
     }
 
-    /// The text between the brace that `text` starts with and the next one, and what follows.
+    /// Returns the text between the brace at the start of `text` and the next one, and the rest.
     fn expression<'t>(&self, text: &'t str, offset: usize) -> Result<(&'t str, &'t str), TemplateError> {
         let unbalanced = |missing| TemplateError::Unbalanced {
             template: self.written.to_owned(),
@@ -301,7 +302,8 @@ impl TemplateParser<'_> {
         Ok((expression, behind.strip_prefix('}').ok_or_else(|| unbalanced("closing"))?))
     }
 
-    /// In the container no data counts, even if it has the name of a built-in value: data comes from callers.
+    /// Parses an expression in the container. Data is not allowed there, because it comes from callers.
+    /// Built-in values are allowed, even if data has the same name.
     fn container_part(&self, expression: &str, offset: usize) -> Result<TemplatePart, TemplateError> {
         match self.part(expression, offset)? {
             TemplatePart::Data { otherwise: Some(built_in), .. } | TemplatePart::BuiltIn(built_in) => {
@@ -336,16 +338,16 @@ impl TemplateParser<'_> {
         let first = parts.next().unwrap_or_default();
         let rest: Vec<String> = parts.collect();
         if first.eq_ignore_ascii_case("sys") {
-            // The host's own name; data cannot take its place.
+            // `sys` belongs to the host. Data cannot override it.
             let unknown = || TemplateError::NoProperty(rest.join("."));
             return built_in.map(TemplatePart::BuiltIn).ok_or_else(unknown);
         }
         let is_name = is_identifier(name) && !rest.iter().any(String::is_empty);
-        // A dash in the first part belongs to `rand-guid` alone.
+        // Only `rand-guid` may have a dash in the first part.
         if built_in.is_none() && (!is_name || first.contains('-')) {
             return Err(TemplateError::InvalidName { template: template(), name: name.to_owned() });
         }
-        // Values from callers are text, which has no formats: .NET lets the format go by, and so do we.
+        // Values from callers are text, which has no formats. The format is ignored, as in .NET.
         Ok(TemplatePart::Data { first, rest, otherwise: built_in })
     }
 

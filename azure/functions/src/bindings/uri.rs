@@ -1,8 +1,9 @@
-//! Addresses of resources: what may be one, and which address a template matches.
+//! [`UriPattern`]: validates the URIs of resources, and matches URIs with templates.
 //!
-//! A template is a URI with expressions like `{name}`. The operators of RFC 6570 do not exist here: what is
-//! between the braces is the name. An expression takes one character or more, but none of `/`, `?` and `#`;
-//! right behind `?` or `&` it takes all but `&` and `#`. What it took is handed on as it stands, not decoded.
+//! A template is a URI with expressions like `{name}`. The operators of RFC 6570 are not supported: the text
+//! between the braces is the name. An expression matches one or more characters except `/`, `?` and `#`.
+//! Directly after `?` or `&` it matches everything except `&` and `#`. The matched text is passed on without
+//! decoding.
 
 mod check;
 
@@ -11,26 +12,26 @@ pub use check::{check_uri, is_template};
 /// A URI with expressions, ready to match.
 #[derive(Clone, Debug)]
 pub struct UriPattern {
-    /// What stands before the first expression, folded.
+    /// The text before the first expression, folded.
     start: Vec<char>,
     captures: Vec<UriCapture>,
     text: String,
     normalized: String,
 }
 
-/// One expression and the literal text behind it.
+/// One expression and the literal text after it.
 #[derive(Clone, Debug)]
 struct UriCapture {
     name: String,
     /// Whether it is the value of a query parameter.
     in_query: bool,
-    /// What follows, folded.
+    /// The text after it, folded.
     then: Vec<char>,
 }
 
 impl UriPattern {
-    /// Parses a template; the messages are those of the MCP extension. A URI without expressions is a
-    /// pattern that matches itself.
+    /// Parses a template. The messages are those of the MCP extension. A URI without expressions is a pattern
+    /// that matches itself.
     pub fn parse(text: &str) -> Result<UriPattern, String> {
         check_uri(text)?;
         let mut start = text;
@@ -39,7 +40,7 @@ impl UriPattern {
             start = before;
             let mut before = before;
             for expression in rest.split('{') {
-                // The check has found every brace in its place.
+                // The check has verified that all braces match.
                 let (name, then) = expression.split_once('}').unwrap_or((expression, ""));
                 let in_query = before.ends_with(['?', '&']);
                 captures.push(UriCapture { name: name.to_owned(), in_query, then: folded(then) });
@@ -55,8 +56,8 @@ impl UriPattern {
         Ok(UriPattern { start: folded(start), captures, text: text.to_owned(), normalized })
     }
 
-    /// The names and values of the expressions, if the whole URI matches, in any case. Where several ways to
-    /// match exist, earlier expressions take as much as they can. Takes time linear in the URI.
+    /// Returns the names and values of the expressions, if the whole URI matches in any case. If several
+    /// matches exist, earlier expressions match as much as they can. Takes time linear in the URI.
     pub fn matches(&self, uri: &str) -> Option<Vec<(String, String)>> {
         if uri.len() > check::LONGEST {
             return None;
@@ -78,21 +79,21 @@ impl UriPattern {
         (at == chars.len()).then_some(found)
     }
 
-    /// The template as a key: templates with the same key match the same URIs.
+    /// Returns the template as a key. Templates with the same key match the same URIs.
     pub fn normalized(&self) -> &str {
         &self.normalized
     }
 
-    /// The template as written.
+    /// Returns the template as written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// For every expression, last one first, and every position: the furthest end an expression that starts
-    /// there can have such that the rest of the pattern matches the rest of the text.
+    /// Returns, for every expression, last one first, and every start position, the furthest end with which
+    /// the rest of the pattern matches the rest of the text.
     ///
-    /// Going backwards, each answer follows from the ones already known, so nothing is tried twice; trying
-    /// from the left takes exponential time on templates like `{a}x{b}x{c}x…`.
+    /// Each result follows from those already computed, so nothing is tried twice. Backtracking from the left
+    /// takes exponential time on templates like `{a}x{b}x{c}x…`.
     fn furthest_ends(&self, chars: &[char]) -> Vec<Vec<Option<usize>>> {
         let mut table: Vec<Vec<Option<usize>>> = Vec::with_capacity(self.captures.len());
         for capture in self.captures.iter().rev() {
@@ -105,7 +106,7 @@ impl UriPattern {
                     && rest_matches(at + capture.then.len())
             };
             let mut ends = vec![None; chars.len() + 1];
-            // The furthest end in the run of characters the expression may take.
+            // The furthest end in the run of characters that the expression may match.
             let mut furthest = None;
             for (at, char) in chars.iter().enumerate().rev() {
                 if furthest.is_none() && ends_here(at + 1) {
@@ -134,7 +135,7 @@ fn folded(text: &str) -> Vec<char> {
     text.chars().map(fold).collect()
 }
 
-/// The lower case of a character where that is one character, so that positions stay the same.
+/// Returns the lower case of a character if that is one character, so that positions stay the same.
 fn fold(char: char) -> char {
     let mut lower = char.to_lowercase();
     match (lower.next(), lower.next()) {
@@ -182,7 +183,7 @@ mod tests {
             ("x://s?{a}&{b}", "x://s?q=1/2?&r=3", Some("a=q=1/2?,b=r=3")),
             ("x://s?{a}", "x://s?q#f", None),
             ("x://s?{a}", "x://s?q&r", None),
-            // From the right alone, `?` would be found too late for the first expression.
+            // A search from the right alone would find `?` too late for the first expression.
             ("x://{a}?{b}", "x://p?q?r", Some("a=p,b=q?r")),
             ("file://readme.md", "file://README.md", Some("")),
             ("file://readme.md", "file://readme.mdx", None),
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn many_expressions_take_no_exponential_time() {
+    fn many_expressions_do_not_take_exponential_time() {
         let template: String = (0..30).map(|n| format!("{{p{n}}}a")).collect();
         let pattern = UriPattern::parse(&format!("x://{template}b")).unwrap();
         let started = std::time::Instant::now();
@@ -212,20 +213,20 @@ mod tests {
     }
 
     #[test]
-    fn a_uri_longer_than_dotnet_takes_matches_nothing() {
+    fn a_uri_longer_than_the_limit_of_dotnet_matches_nothing() {
         let pattern = UriPattern::parse("x://{a}").unwrap();
         assert!(pattern.matches(&format!("x://{}", "a".repeat(1_000))).is_some());
         assert!(pattern.matches(&format!("x://{}", "a".repeat(70_000))).is_none());
     }
 
-    /// The template with values in place of its expressions.
+    /// Returns the template with values in place of its expressions.
     fn filled(template: &str, values: &[(String, String)]) -> String {
         values
             .iter()
             .fold(template.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
     }
 
-    /// A template made of literals and expressions that alternate.
+    /// Returns a template of alternating literals and expressions.
     fn template(literals: &[String]) -> String {
         literals
             .iter()
@@ -233,7 +234,8 @@ mod tests {
             .fold("x://".to_owned(), |text, (n, literal)| format!("{text}{{p{n}}}{literal}"))
     }
 
-    /// How far each expression goes, found the slow way: longest first, and back if the rest does not match.
+    /// Returns the end of each expression by backtracking: longest first, and back if the rest does not
+    /// match.
     fn backtracking(captures: &[UriCapture], chars: &[char]) -> Option<Vec<usize>> {
         let Some((first, rest)) = captures.split_first() else { return chars.is_empty().then(Vec::new) };
         let run = chars.iter().take_while(|char| first.accepts(**char)).count();
@@ -285,7 +287,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_parsed_or_refused(text in "(x:)?[a/{}?&%7Bb#ß İ]{0,16}", uri in "\\PC{0,16}") {
+        fn any_text_is_parsed_or_rejected(text in "(x:)?[a/{}?&%7Bb#ß İ]{0,16}", uri in "\\PC{0,16}") {
             if let Ok(pattern) = UriPattern::parse(&text) {
                 let _ = pattern.matches(&uri);
                 let _ = pattern.matches(&text);

@@ -1,8 +1,8 @@
-//! A storage account by its REST interface: Get Blob, Put Blob, Create Container.
+//! Accesses a storage account by its REST API: Get Blob, Put Blob, Create Container.
 //!
-//! Put Blob takes a whole blob in one request and is atomic: a cut upload leaves what was there before.
-//! An account with a hierarchical namespace has folders: there `a` and `a/b` cannot both be blobs, and the
-//! second write is answered with 409.
+//! Put Blob writes a whole blob in one request and is atomic: an interrupted upload leaves the old blob. An
+//! account with a hierarchical namespace has folders: `a` and `a/b` cannot both be blobs, and the second
+//! write fails with 409.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,15 +21,15 @@ use super::path::BlobPath;
 use super::retry::{RetryState, parse_retry_after};
 use super::shared_key::SharedKey;
 
-/// What access tokens are asked for.
+/// The resource for which access tokens are requested.
 pub const RESOURCE: &str = "https://storage.azure.com/";
-/// The version of the interface. Old enough for every emulator, new enough for blobs of 5,000 MiB.
+/// The version of the API. It is old enough for every emulator and new enough for blobs of 5,000 MiB.
 const VERSION: &str = "2020-10-02";
 const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// How often a container may vanish between its creation and the write.
+/// How often one write creates its container, which may be deleted before the write.
 const MAX_CREATIONS: u32 = 3;
 
-/// A storage account's blob service. Clones share their connections.
+/// The blob service of a storage account. Clones share their connections.
 #[derive(Debug, Clone)]
 pub struct AzureStore {
     client: Client,
@@ -47,7 +47,7 @@ enum RequestSigning {
 }
 
 impl AzureStore {
-    /// Prepares the client; nothing is sent yet.
+    /// Creates the client. No request is sent yet.
     pub fn new(account: StorageAccount, settings: &BlobSettings) -> Result<AzureStore, BlobError> {
         let refused = |failure| BlobError::new(BlobOperation::Open, failure);
         let (endpoint, credential) = account.into_parts();
@@ -64,7 +64,7 @@ impl AzureStore {
         Ok(AzureStore { client, endpoint, signing, time_limit, size_limit })
     }
 
-    /// Reads a whole blob, if it is there.
+    /// Reads a whole blob, if it exists.
     pub async fn read(&self, path: &BlobPath) -> Result<Option<Bytes>, BlobError> {
         let mut tries = RetryState::start();
         let read = async {
@@ -81,7 +81,7 @@ impl AzureStore {
         })
     }
 
-    /// Writes a whole blob. Trying again is safe: it is the same blob each time.
+    /// Writes a whole blob. A retry is safe, because it writes the same blob.
     pub async fn write(&self, path: &BlobPath, data: Bytes) -> Result<(), BlobError> {
         let mut tries = RetryState::start();
         let write = async {
@@ -122,7 +122,7 @@ impl AzureStore {
         match response.status() {
             StatusCode::OK => self.body(response).await.map(Some),
             StatusCode::NOT_FOUND => match response_failure(response) {
-                // A 404 without the service's code is somebody else's: a wrong endpoint, not a missing blob.
+                // A 404 without the service's code means a wrong endpoint, not a missing blob.
                 BlobFailure::Answer { code: Some(code), .. } if is_missing(&code) => Ok(None),
                 failure => Err(failure),
             },
@@ -144,13 +144,13 @@ impl AzureStore {
             return Ok(());
         }
         match response_failure(response) {
-            // Somebody else made it meanwhile.
+            // Another process created it in the meantime.
             BlobFailure::Answer { code: Some(code), .. } if code == "ContainerAlreadyExists" => Ok(()),
             failure => Err(failure),
         }
     }
 
-    /// Sends one request. A token that is refused is replaced once: it may have been revoked.
+    /// Sends one request. A rejected token is replaced once, because it may have been revoked.
     async fn send(
         &self,
         method: Method,
@@ -205,7 +205,7 @@ impl AzureStore {
         }
         let mut request = self.client.request(method.clone(), url).headers(headers);
         if method == Method::PUT {
-            // Said even of an empty body: the service wants to know.
+            // The service requires the length even of an empty body.
             request = request.header(header::CONTENT_LENGTH, body.len()).body(body);
         }
         request.send().await.map_err(|error| {
@@ -218,7 +218,7 @@ impl AzureStore {
         })
     }
 
-    /// Reads a body up to the limit and no further.
+    /// Reads a body up to the size limit.
     async fn body(&self, mut response: Response) -> Result<Bytes, BlobFailure> {
         let too_large = Err(BlobFailure::TooLarge(self.size_limit));
         let length = response.content_length().unwrap_or_default();
@@ -228,7 +228,7 @@ impl AzureStore {
         if !marks_its_end(&response) {
             return Err(BlobFailure::NoLength { service: self.endpoint.to_string() });
         }
-        // What a service says of itself is not worth much memory yet.
+        // The service announces the length, so only a limited buffer is allocated for it.
         let mut data = BytesMut::with_capacity(usize::try_from(length).unwrap_or_default().min(8 << 20));
         loop {
             let piece = response.chunk().await.map_err(|error| BlobFailure::Broken {
@@ -244,7 +244,7 @@ impl AzureStore {
     }
 }
 
-/// Whether a body that was cut can be told from one that has ended.
+/// Returns whether a truncated body can be distinguished from a complete one.
 fn marks_its_end(response: &Response) -> bool {
     response.version() >= Version::HTTP_2
         || response.content_length().is_some()
@@ -253,10 +253,10 @@ fn marks_its_end(response: &Response) -> bool {
 
 fn header_value(value: &str) -> Result<HeaderValue, BlobFailure> {
     HeaderValue::from_str(value)
-        .map_err(|_| BlobFailure::Client("a header has characters it cannot have".into()))
+        .map_err(|_| BlobFailure::Client("a header contains invalid characters".into()))
 }
 
-/// An answer that is no success, as a failure.
+/// Returns the failure for a response without success.
 fn response_failure(response: Response) -> BlobFailure {
     let text = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
     let is_word = |code: &&str| {
@@ -281,13 +281,13 @@ fn build_client(endpoint: &BlobEndpoint) -> Result<Client, reqwest::Error> {
     let builder = || -> ClientBuilder {
         let builder = Client::builder()
             .user_agent(concat!("bindpost/", env!("CARGO_PKG_VERSION")))
-            // A redirect would carry our signature to somebody else.
+            // A redirect would send our signature to another server.
             .redirect(redirect::Policy::none())
             .referer(false)
             .connect_timeout(CONNECT_TIME);
         if endpoint.is_loopback() { builder.no_proxy() } else { builder }
     };
-    // A machine without certificates can still talk to an emulator.
+    // A machine without root certificates can still use an emulator.
     match builder().build() {
         Err(_) if endpoint.is_plain() => builder().tls_certs_only([]).build(),
         built => built,

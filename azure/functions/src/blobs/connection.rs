@@ -1,4 +1,4 @@
-//! What a binding's `connection` means: which settings it names, and where they lead.
+//! [`StorageConnection`]: resolves a binding's `connection` by the settings that it names.
 
 use bindpost_azure_hosting::identity::{Secret, TokenSource};
 use reqwest::Url;
@@ -8,48 +8,49 @@ use super::endpoint::{BlobEndpoint, DEVELOPMENT_ACCOUNT};
 use super::identity_settings::IdentitySettings;
 use super::shared_key::SharedKey;
 
-/// The key of the emulator's account. Public: every emulator has it.
+/// The key of the emulator's account. It is public: every emulator has it.
 const DEVELOPMENT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-/// Where a `connection` leads.
+/// The store that a `connection` names.
 #[derive(Debug, Clone)]
 pub enum StorageConnection {
-    /// The embedded store: nothing is set.
+    /// The embedded store, because no setting names another.
     Embedded {
-        /// The setting that would lead elsewhere.
+        /// The setting that would name another store.
         setting: String,
     },
     /// Azurite if it runs, else the embedded store: `UseDevelopmentStorage=true`.
     Development {
-        /// The setting that says so.
+        /// The setting with this value.
         setting: String,
-        /// `DevelopmentStorageProxyUri`: where Azurite runs if not on this machine. It is not guessed then.
+        /// `DevelopmentStorageProxyUri`: the host of Azurite, if it does not run on this machine. With it,
+        /// Azurite is always used.
         host: Option<Url>,
     },
-    /// A storage account.
+    /// An Azure storage account.
     Account(StorageAccount),
 }
 
-/// A storage account and how to sign in to it.
+/// A storage account and its credential.
 #[derive(Debug, Clone)]
 pub struct StorageAccount {
     endpoint: BlobEndpoint,
     credential: StorageCredential,
 }
 
-/// What is shown to a storage account.
+/// The credential for a storage account.
 #[derive(Debug, Clone)]
 pub enum StorageCredential {
     /// The account's key.
     SharedKey(SharedKey),
-    /// A shared access signature: the query that allows it.
+    /// A shared access signature, as a query string.
     Sas(Secret),
-    /// An access token, from the first of these that has one.
+    /// An access token from the first source that has one.
     Identity(Vec<TokenSource>),
 }
 
-/// A setting that cannot be used. Its text repeats no secret.
+/// An invalid setting. The message contains no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the setting {setting}: {problem}")]
 pub struct ConnectionSettingError {
@@ -64,13 +65,13 @@ impl ConnectionSettingError {
 }
 
 impl StorageAccount {
-    /// A token is sent over TLS only, or within this machine.
+    /// Creates an account. Access tokens are sent only over TLS or within this machine.
     pub fn new(
         endpoint: BlobEndpoint,
         credential: StorageCredential,
     ) -> Result<StorageAccount, &'static str> {
         if matches!(credential, StorageCredential::Identity(_)) && endpoint.is_exposed() {
-            return Err("is not https, and access tokens are not sent in the clear");
+            return Err("is not https, and access tokens are not sent unencrypted");
         }
         Ok(StorageAccount { endpoint, credential })
     }
@@ -81,7 +82,7 @@ impl StorageAccount {
         StorageAccount { endpoint, credential: StorageCredential::SharedKey(key) }
     }
 
-    /// The blob service's address.
+    /// Returns the address of the blob service.
     pub fn endpoint(&self) -> &BlobEndpoint {
         &self.endpoint
     }
@@ -92,9 +93,9 @@ impl StorageAccount {
 }
 
 impl StorageConnection {
-    /// Finds the settings of a `connection`, as Azure Functions does: first `AzureWebJobs<name>`, then
-    /// `<name>`, where no name means `Storage`. Each may be a connection string or, as `<name>__…`, a group
-    /// of settings for an identity.
+    /// Resolves a `connection` as Azure Functions does: first `AzureWebJobs<name>`, then `<name>`. The
+    /// default name is `Storage`. Each may be a connection string or, as `<name>__…`, a group of settings for
+    /// an identity.
     pub fn resolve(
         name: &str,
         lookup: &dyn Fn(&str) -> Option<String>,
@@ -111,13 +112,13 @@ impl StorageConnection {
                 return Ok(StorageConnection::Account(account));
             }
         }
-        // The name to set: `Storage` is known by its long name, all others by their own.
+        // The setting to name in messages: the long name for `Storage`, otherwise the name itself.
         let setting = if name == "Storage" { prefixed } else { name.to_owned() };
         Ok(StorageConnection::Embedded { setting })
     }
 }
 
-/// A setting of that name, or a connection string of that name in the places .NET has for them.
+/// Returns the setting of that name, or the connection string of that name where .NET looks for it.
 fn connection_string_of(setting: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Option<(String, String)> {
     let places = [
         setting.to_owned(),
@@ -131,7 +132,7 @@ fn connection_string_of(setting: &str, lookup: &dyn Fn(&str) -> Option<String>) 
     })
 }
 
-/// The account of a group of settings such as `Storage__accountName`.
+/// Returns the account of a group of settings such as `Storage__accountName`.
 fn identity_of(
     setting: &str,
     lookup: &dyn Fn(&str) -> Option<String>,
@@ -220,7 +221,7 @@ mod tests {
         }
         for (name, value, word) in [
             ("A__accountName", "Acc!", "24"),
-            ("A__blobServiceUri", "http://x.example", "in the clear"),
+            ("A__blobServiceUri", "http://x.example", "unencrypted"),
             ("A__blobServiceUri", "x", "not a URL"),
         ] {
             let error = resolve("A", &[(name, value)]).unwrap_err().to_string();

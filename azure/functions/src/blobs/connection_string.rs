@@ -12,7 +12,7 @@ use super::shared_key::SharedKey;
 pub(crate) const ACCOUNT_NAME_RULE: &str =
     "an account name has 3 to 24 lower-case letters and digits, and no address around it";
 
-/// The parts that matter for blobs. Others, such as `QueueEndpoint`, are known to other services.
+/// The parts that are used for blobs. Others, such as `QueueEndpoint`, are ignored.
 const PARTS: [&str; 8] = [
     "UseDevelopmentStorage",
     "DevelopmentStorageProxyUri",
@@ -24,7 +24,7 @@ const PARTS: [&str; 8] = [
     "SharedAccessSignature",
 ];
 
-/// What a connection string leads to.
+/// A parsed connection string.
 #[derive(Debug)]
 pub(crate) enum ParsedConnectionString {
     Development { host: Option<Url> },
@@ -42,14 +42,13 @@ impl ParsedConnectionString {
     }
 }
 
-/// Parses a connection string. A problem names the part, never its value: it may be a secret, or next to
-/// one.
+/// Parses a connection string. An error names the part but not its value, which may contain a secret.
 pub(crate) fn parse(text: &str) -> Result<ParsedConnectionString, String> {
     let parts = split(text)?;
     let part = |name: &str| parts.get(name).copied();
     if let Some(value) = part("UseDevelopmentStorage") {
         if !value.eq_ignore_ascii_case("true") {
-            return Err("UseDevelopmentStorage can only be true; leave it out otherwise".into());
+            return Err("UseDevelopmentStorage can only be true; otherwise remove it".into());
         }
         let host = part("DevelopmentStorageProxyUri").map(development_host).transpose()?;
         return Ok(ParsedConnectionString::Development { host });
@@ -57,7 +56,7 @@ pub(crate) fn parse(text: &str) -> Result<ParsedConnectionString, String> {
     let endpoint = endpoint(&parts)?;
     let credential = match (part("AccountKey"), part("SharedAccessSignature")) {
         (Some(_), Some(_)) => {
-            return Err("it has both AccountKey and SharedAccessSignature; leave one out".into());
+            return Err("it has both AccountKey and SharedAccessSignature; remove one of them".into());
         }
         (Some(key), None) => {
             let account = part("AccountName").ok_or("AccountName is missing; a key needs it")?;
@@ -79,7 +78,7 @@ pub(crate) fn parse(text: &str) -> Result<ParsedConnectionString, String> {
 fn split(text: &str) -> Result<HashMap<&'static str, &str>, String> {
     let text = text.trim();
     if text.starts_with(['"', '\'']) {
-        return Err("it starts with a quotation mark; leave the quotation marks out".into());
+        return Err("it starts with a quotation mark; remove the quotation marks".into());
     }
     let mut found = HashMap::new();
     for (index, part) in text.split(';').map(str::trim).enumerate() {
@@ -99,7 +98,7 @@ fn split(text: &str) -> Result<HashMap<&'static str, &str>, String> {
             return Err(format!("{known} is empty"));
         }
         if found.insert(*known, value).is_some() {
-            return Err(format!("{known} is there twice"));
+            return Err(format!("{known} is given twice"));
         }
     }
     Ok(found)
@@ -109,7 +108,7 @@ fn endpoint(parts: &HashMap<&'static str, &str>) -> Result<BlobEndpoint, String>
     let account = parts.get("AccountName").copied();
     let explicit = parts.get("BlobEndpoint").copied();
     if let Some(address) = explicit {
-        // Emulators have accounts of any name; it only has to fit into a header.
+        // Emulators allow any account name. It only has to be valid in a header.
         if account.is_some_and(|account| !account.bytes().all(|byte| byte.is_ascii_graphic())) {
             return Err("AccountName has spaces or letters that are not ASCII".into());
         }
@@ -117,7 +116,7 @@ fn endpoint(parts: &HashMap<&'static str, &str>) -> Result<BlobEndpoint, String>
     }
     let account = account.ok_or("it has neither AccountName nor BlobEndpoint; add one")?;
     if !is_account_name(account) {
-        return Err(format!("AccountName is no account name: {ACCOUNT_NAME_RULE}"));
+        return Err(format!("AccountName is invalid: {ACCOUNT_NAME_RULE}"));
     }
     let protocol = parts.get("DefaultEndpointsProtocol").copied().unwrap_or("https").to_lowercase();
     if protocol != "http" && protocol != "https" {
@@ -126,10 +125,10 @@ fn endpoint(parts: &HashMap<&'static str, &str>) -> Result<BlobEndpoint, String>
     let suffix = parts.get("EndpointSuffix").copied().unwrap_or("core.windows.net");
     let is_host = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
     if !suffix.chars().all(is_host) || suffix.starts_with('.') {
-        return Err("EndpointSuffix is no domain such as core.windows.net".into());
+        return Err("EndpointSuffix is not a domain such as core.windows.net".into());
     }
     BlobEndpoint::parse(&format!("{protocol}://{account}.blob.{suffix}"))
-        .map_err(|problem| format!("EndpointSuffix: the address made from it {problem}"))
+        .map_err(|problem| format!("EndpointSuffix: the resulting address {problem}"))
 }
 
 fn signature(token: &str) -> Result<Secret, String> {
@@ -149,7 +148,7 @@ fn development_host(address: &str) -> Result<Url, String> {
     Ok(host)
 }
 
-/// Whether this can stand in a host name; Azure's own are 3 to 24 letters and digits.
+/// Returns whether a name is a valid account name: 3 to 24 lower-case letters and digits.
 pub(crate) fn is_account_name(name: &str) -> bool {
     (3..=24).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
@@ -189,7 +188,7 @@ mod tests {
             ("BlobEndpoint=https://h;AccountKey=aHVzaA==", "AccountName is missing"),
             ("AccountName=acc;AccountKey=hush!", "AccountKey is not Base64"),
             ("AccountName=acc;AccountKey=", "AccountKey is empty"),
-            ("AccountName=acc;AccountName=acc;AccountKey=aHVzaA==", "AccountName is there twice"),
+            ("AccountName=acc;AccountName=acc;AccountKey=aHVzaA==", "AccountName is given twice"),
             ("AccountName=acc;AccountKey=aHVzaA==;SharedAccessSignature=sig=hush", "both"),
             ("AccountName=https://hush;AccountKey=aHVzaA==", "AccountName"),
             ("AccountName=hush hush;AccountKey=aHVzaA==;BlobEndpoint=https://h", "AccountName"),

@@ -1,4 +1,4 @@
-//! The address of a blob service, and of containers and blobs in it.
+//! The addresses of a blob service, its containers and its blobs.
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ use super::path::BlobPath;
 /// The account of `UseDevelopmentStorage=true`.
 pub(crate) const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
 
-/// The address of an account's blob service: `https://account.blob.core.windows.net`, or with the account
-/// in the path, as emulators have it: `http://127.0.0.1:10000/devstoreaccount1`.
+/// The address of an account's blob service, such as `https://account.blob.core.windows.net`. Emulators have
+/// the account in the path: `http://127.0.0.1:10000/devstoreaccount1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobEndpoint(Url);
 
 impl BlobEndpoint {
-    /// Takes an `http` or `https` address without a query, user or fragment.
+    /// Parses an `http` or `https` address without a query, user or fragment.
     pub fn parse(address: &str) -> Result<BlobEndpoint, &'static str> {
         let url =
             Url::parse(address).map_err(|_| "is not a URL such as https://account.blob.core.windows.net")?;
@@ -27,15 +27,15 @@ impl BlobEndpoint {
             return Err("has a user or password in it");
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return Err("has a query or fragment; a SAS token belongs into SharedAccessSignature");
+            return Err("has a query or fragment; put a SAS token into SharedAccessSignature");
         }
         Ok(BlobEndpoint(url))
     }
 
-    /// The emulator's address, on this machine or on the host given.
+    /// Returns the emulator's address on this machine or on the given host.
     pub(crate) fn azurite(host: Option<&Url>, port: u16) -> BlobEndpoint {
         let mut url = host.cloned().unwrap_or_else(BlobEndpoint::localhost);
-        // Fails only for addresses without a host, and those are not taken.
+        // Fails only for addresses without a host, which `parse` rejects.
         let _ = url.set_port(Some(port));
         url.set_path(DEVELOPMENT_ACCOUNT);
         BlobEndpoint(url)
@@ -46,7 +46,7 @@ impl BlobEndpoint {
         Url::parse("http://127.0.0.1/").expect("a URL")
     }
 
-    /// Whether what we send can be read on its way.
+    /// Returns whether requests leave this machine without encryption.
     pub(crate) fn is_exposed(&self) -> bool {
         self.0.scheme() == "http" && !self.is_loopback()
     }
@@ -69,7 +69,7 @@ impl BlobEndpoint {
 
     fn url_below(&self, encoded: &str) -> Url {
         let mut url = self.0.clone();
-        // Leaves percent signs as they are; nothing else in here needs encoding.
+        // `set_path` keeps percent signs. Nothing else in the path needs encoding.
         url.set_path(&format!("{}/{encoded}", self.0.path().trim_end_matches('/')));
         url
     }
@@ -81,8 +81,8 @@ impl fmt::Display for BlobEndpoint {
     }
 }
 
-/// A blob name as the path of a URL. Slashes stay; all that RFC 3986 does not call unreserved is encoded,
-/// so that no library on the way has anything left to change, and the signature fits.
+/// Encodes a blob name as the path of a URL. Slashes are kept. Everything that is not unreserved in RFC 3986
+/// is encoded, so that no library changes the path afterwards and the signature stays valid.
 fn percent_encoded(name: &str) -> String {
     let mut encoded = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stays_what_it_is() {
+    fn names_are_percent_encoded() {
         for (name, encoded) in [
             ("a b", "a%20b"),
             ("%2e%2e", "%252e%252e"),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_endpoints_are_refused() {
+    fn invalid_endpoints_are_rejected() {
         for address in ["", "acc", "ftp://h", "https://u:p@h", "https://h?sig=x", "https://h#x", "file:///x"]
         {
             assert!(BlobEndpoint::parse(address).is_err(), "{address}");

@@ -1,4 +1,4 @@
-//! Why a blob could not be read or written.
+//! [`BlobError`]: why a blob could not be read or written.
 
 use std::fmt;
 use std::io;
@@ -10,10 +10,10 @@ use reqwest::StatusCode;
 
 use super::path::BlobPath;
 
-/// A read or write that failed.
+/// A failed read or write of a blob.
 ///
-/// Its text is for the operator: it names the blob, the service and the service's own error code. A client
-/// gets [`shown`](BlobError::shown).
+/// Its text is for the operator: it names the blob, the service and the service's error code. Clients get
+/// [`client_message`](BlobError::client_message).
 #[derive(Debug)]
 pub struct BlobError {
     doing: BlobOperation,
@@ -21,7 +21,7 @@ pub struct BlobError {
     tries: u32,
 }
 
-/// What was being done.
+/// The operation that failed.
 #[derive(Debug, Clone)]
 pub(crate) enum BlobOperation {
     Open,
@@ -29,7 +29,7 @@ pub(crate) enum BlobOperation {
     Write(BlobPath),
 }
 
-/// What went wrong, whatever was being done.
+/// The cause of a failure, independent of the operation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BlobFailure {
     #[error("{service} cannot be reached: {causes}")]
@@ -37,13 +37,13 @@ pub(crate) enum BlobFailure {
     #[error("the connection to {service} broke: {causes}")]
     Broken { service: String, causes: String },
     #[error(
-        "{service} does not say how long the blob is, so that a part could be taken for all of it; check the endpoint, \
-         and proxies on the way to it"
+        "{service} does not send the length of the blob, so a truncated blob could not be detected; check the \
+         endpoint and proxies in front of it"
     )]
     NoLength { service: String },
     #[error("the storage service answered {}{}", status.as_u16(), explained(*status, code.as_deref()))]
     Answer { status: StatusCode, code: Option<String>, retry_after: Option<Duration> },
-    #[error("its container is missing, and making it failed: {0}")]
+    #[error("its container does not exist, and creating it failed: {0}")]
     Container(Box<BlobFailure>),
     #[error("it took longer than {}", seconds(*.0))]
     TimedOut(Duration),
@@ -55,7 +55,7 @@ pub(crate) enum BlobFailure {
     Client(String),
     #[error("{}: {}", path.display(), disk_error_text(source))]
     Disk { path: PathBuf, source: io::Error },
-    #[error("{} is a link or a special file; the store has plain files and folders only, remove it", .0.display())]
+    #[error("{} is a link or a special file; remove it, the store allows only plain files and folders", .0.display())]
     Planted(PathBuf),
     #[error("the program is stopping")]
     Stopping,
@@ -70,7 +70,7 @@ impl BlobError {
         BlobError { tries, ..self }
     }
 
-    /// What a client may read: no account, no address, no path on disk, no secret.
+    /// Returns the message for clients. It contains no account, address, path on disk or secret.
     pub fn client_message(&self) -> String {
         let what = match self.doing {
             BlobOperation::Open => "The blob storage cannot be used",
@@ -80,7 +80,7 @@ impl BlobError {
         format!("{what}: {}.", self.failure.client_message())
     }
 
-    /// Whether the time limit ended it.
+    /// Returns whether the operation exceeded the time limit.
     pub fn is_timeout(&self) -> bool {
         matches!(self.failure, BlobFailure::TimedOut(_))
     }
@@ -103,7 +103,7 @@ impl fmt::Display for BlobError {
 impl std::error::Error for BlobError {}
 
 impl BlobFailure {
-    /// Whether the same request may succeed a moment later.
+    /// Returns whether a retry of the same request may succeed.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             BlobFailure::Unreachable { .. } | BlobFailure::Broken { .. } => true,
@@ -117,7 +117,7 @@ impl BlobFailure {
         }
     }
 
-    /// How long the service asks us to wait.
+    /// Returns how long the service asks us to wait.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             BlobFailure::Answer { retry_after, .. } => *retry_after,
@@ -135,14 +135,14 @@ impl BlobFailure {
                 408 | 429 | 500..=599 => "the storage service is not available at the moment",
                 _ => "the storage service refused the request",
             },
-            BlobFailure::NoLength { .. } => "the answer of the storage service is not complete",
+            BlobFailure::NoLength { .. } => "the response of the storage service is not complete",
             BlobFailure::Container(inner) => inner.client_message(),
             BlobFailure::TimedOut(_) => "it took too long",
             BlobFailure::TooLarge(_) => "it is too large",
             BlobFailure::Identity(_) => "the server could not sign in to the storage service",
             BlobFailure::Client(_) => "the server cannot make requests",
             BlobFailure::Disk { source, .. } if is_full(source) => "the server's disk is full",
-            BlobFailure::Disk { .. } | BlobFailure::Planted(_) => "the server's disk refused it",
+            BlobFailure::Disk { .. } | BlobFailure::Planted(_) => "the server's disk rejected it",
             BlobFailure::Stopping => "the server is stopping",
         }
     }
@@ -159,7 +159,7 @@ fn disk_error_text(error: &io::Error) -> String {
     match error.kind() {
         _ if is_full(error) => format!("the disk is full or the quota is used up ({error}); make room"),
         io::ErrorKind::PermissionDenied => {
-            format!("this user may not do that ({error}); give it read and write access to the folder")
+            format!("permission denied ({error}); give this user read and write access to the folder")
         }
         io::ErrorKind::ReadOnlyFilesystem => {
             format!("the file system is read-only ({error}); set a storage connection instead")
@@ -168,7 +168,7 @@ fn disk_error_text(error: &io::Error) -> String {
     }
 }
 
-/// The service's error code, and what it mostly means.
+/// Returns the service's error code and its most likely cause.
 fn explained(status: StatusCode, code: Option<&str>) -> String {
     let named = code.map(|code| format!(" ({code})")).unwrap_or_default();
     let meaning = match (status.as_u16(), code) {
@@ -177,9 +177,9 @@ fn explained(status: StatusCode, code: Option<&str>) -> String {
         }
         (403, Some("AuthorizationPermissionMismatch" | "AuthorizationFailure")) => {
             "; the identity needs the role Storage Blob Data Contributor, a SAS token its permissions, and a \
-             firewall of the account must let this machine in"
+             firewall of the account must allow this machine"
         }
-        (401, _) => "; the service does not accept this way to sign in",
+        (401, _) => "; the service does not accept this kind of credential",
         (404, None) => "; that does not look like a blob service, check the endpoint",
         (300..=399, _) => "; redirects are not followed, check the endpoint",
         _ => "",
@@ -196,12 +196,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_that_refuses_says_what_to_do_and_clients_learn_no_path() {
+    fn a_disk_error_names_a_fix_and_clients_see_no_path() {
         for (kind, told, shown) in [
             (io::ErrorKind::StorageFull, "make room", "disk is full"),
             (io::ErrorKind::QuotaExceeded, "make room", "disk is full"),
-            (io::ErrorKind::PermissionDenied, "read and write access", "disk refused it"),
-            (io::ErrorKind::ReadOnlyFilesystem, "set a storage connection", "disk refused it"),
+            (io::ErrorKind::PermissionDenied, "read and write access", "disk rejected it"),
+            (io::ErrorKind::ReadOnlyFilesystem, "set a storage connection", "disk rejected it"),
         ] {
             let failure = BlobFailure::Disk { path: "/some/app/abc".into(), source: kind.into() };
             assert!(!failure.is_transient());

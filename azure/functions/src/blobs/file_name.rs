@@ -1,21 +1,21 @@
-//! The file name of a blob in the embedded store: one name, one file, readable where possible.
+//! Encodes the name of a blob as a file name of the embedded store: unique, and readable where possible.
 //!
-//! Lower-case letters, digits, dashes, underscores and inner dots stay as they are; an upper-case letter
-//! becomes `+` and its lower-case form, anything else `%` and two hexadecimal digits per byte. So
-//! `Reports/2026 a.json` is the file `+reports%2f2026%20a.json`. File systems that ignore case or unify
-//! Unicode forms cannot mix two names up, and no name is a path, a hidden file or a Windows device.
+//! Lower-case letters, digits, dashes, underscores and inner dots are kept. An upper-case letter becomes `+`
+//! and its lower-case form. Anything else becomes `%` and two hexadecimal digits per byte. So
+//! `Reports/2026 a.json` is the file `+reports%2f2026%20a.json`. File systems that ignore case or normalize
+//! Unicode cannot confuse two names, and no name is a path, a hidden file or a Windows device.
 
 use sha2::{Digest, Sha256};
 
-/// No blob file starts with a dot, so this cannot be one.
+/// The prefix of temporary files. No blob file starts with a dot.
 pub(crate) const TEMPORARY: &str = ".tmp-";
 
-/// Below the 143 bytes that encrypting file systems allow.
+/// The maximum length of a file name, below the 143 bytes that encrypting file systems allow.
 const MAX_LENGTH: usize = 140;
-/// What a long name keeps of its start: the rest is `~` and 64 digits.
+/// How many bytes of a long name are kept. The rest is `~` and 64 digits.
 const KEPT: usize = MAX_LENGTH - 65;
 
-/// The file name of a container or blob name. A long one ends in its SHA-256 instead of its tail.
+/// Returns the file name of a container or blob name. A long name is shortened and ends in its SHA-256.
 pub(crate) fn encode(name: &str) -> String {
     let mut encoded = String::with_capacity(name.len());
     let device = is_device(name);
@@ -40,7 +40,7 @@ pub(crate) fn encode(name: &str) -> String {
     encoded
 }
 
-/// Whether Windows would take a file of this name, whatever its extension, for a device.
+/// Returns whether Windows treats a file of this name, with any extension, as a device.
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default();
     match stem.len() {
@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// The name a short file name stands for: what makes the encoding one to one.
+    /// Decodes a short file name, which shows that the encoding is reversible.
     fn decode(file: &str) -> String {
         let mut bytes = Vec::new();
         let mut rest = file.bytes();
@@ -122,7 +122,7 @@ mod tests {
             assert!(file.len() <= MAX_LENGTH && !file.is_empty(), "{file}");
             assert!(!file.starts_with('.') && !file.starts_with(TEMPORARY), "{file}");
             assert!(!file.contains(['/', '\\', '\0', ':', '*', ' ']), "{file}");
-            assert_eq!(file, file.to_lowercase(), "case must not be all that tells two files apart");
+            assert_eq!(file, file.to_lowercase(), "two files must not differ only in case");
             if let Some(other) = files.insert(file.clone(), name.clone()) {
                 assert_eq!(other, name, "both are {file}");
             }

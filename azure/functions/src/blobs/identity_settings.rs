@@ -1,11 +1,11 @@
-//! Reads which identity a connection's group of settings means, such as `Storage__credential`.
+//! Reads the identity of a connection from its group of settings, such as `Storage__credential`.
 
 use bindpost_azure_hosting::identity::{Secret, SettingError, TokenSource, authority, parse_address};
 use reqwest::Url;
 
 use super::connection::ConnectionSettingError;
 
-/// The settings of one connection, and those that Azure itself puts beside them.
+/// The settings of one connection, and those that Azure itself sets.
 pub(crate) struct IdentitySettings<'a> {
     setting: &'a str,
     lookup: &'a dyn Fn(&str) -> Option<String>,
@@ -16,10 +16,10 @@ impl<'a> IdentitySettings<'a> {
         IdentitySettings { setting, lookup }
     }
 
-    /// The sources to ask, in order.
+    /// Returns the token sources to try, in order.
     ///
-    /// Without a wish, what the environment offers is used; where it offers nothing, this may be a virtual
-    /// machine or somebody's laptop, so both are tried.
+    /// Without a `credential` setting, the source that the environment provides is used. If it provides none,
+    /// the managed identity of a virtual machine and the Azure CLI are tried.
     pub(crate) fn sources(&self) -> Result<Vec<TokenSource>, ConnectionSettingError> {
         match self.member("credential").map(|wish| wish.to_lowercase()).as_deref() {
             Some("managedidentity") => Ok(vec![self.managed()?]),
@@ -27,7 +27,7 @@ impl<'a> IdentitySettings<'a> {
             Some("clientsecret") => Ok(vec![self.client_secret()?]),
             Some("azurecli") => Ok(vec![TokenSource::azure_cli()]),
             Some(_) => {
-                let known = "is none of managedidentity, workloadidentity, clientsecret, azurecli";
+                let known = "must be one of managedidentity, workloadidentity, clientsecret, azurecli";
                 Err(ConnectionSettingError::new(self.name_of("credential"), known))
             }
             None if self.member("clientSecret").is_some() => Ok(vec![self.client_secret()?]),
@@ -57,7 +57,7 @@ impl<'a> IdentitySettings<'a> {
         let client_id = self.member("clientId");
         match (self.setting_value("IDENTITY_ENDPOINT"), self.setting_value("IDENTITY_HEADER")) {
             (Some(endpoint), Some(header)) => Ok(TokenSource::AppService {
-                // The platform's own service next to the app, which has no TLS.
+                // The platform's own service on the same host, which has no TLS.
                 endpoint: parse_address("IDENTITY_ENDPOINT", &endpoint)?,
                 header: Secret::new(header),
                 client_id,
@@ -68,7 +68,7 @@ impl<'a> IdentitySettings<'a> {
 
     fn workload(&self) -> Result<TokenSource, ConnectionSettingError> {
         let needed =
-            |name| ConnectionSettingError::new(name, "a workload identity needs it, and it is not set");
+            |name| ConnectionSettingError::new(name, "is required for a workload identity, but is not set");
         let file = self.setting_value("AZURE_FEDERATED_TOKEN_FILE");
         let tenant = self.member("tenantId").or_else(|| self.setting_value("AZURE_TENANT_ID"));
         let client_id = self.member("clientId").or_else(|| self.setting_value("AZURE_CLIENT_ID"));
@@ -82,7 +82,7 @@ impl<'a> IdentitySettings<'a> {
 
     fn client_secret(&self) -> Result<TokenSource, ConnectionSettingError> {
         let member = |name| {
-            let problem = "a client secret needs it, and it is not set";
+            let problem = "is required for a client secret, but is not set";
             self.member(name).ok_or_else(|| ConnectionSettingError::new(self.name_of(name), problem))
         };
         Ok(TokenSource::ClientSecret {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wish_comes_before_what_is_offered() {
+    fn the_credential_setting_overrides_the_environment() {
         let app = [("IDENTITY_ENDPOINT", "http://127.0.0.1:1/"), ("IDENTITY_HEADER", "x")];
         let pod = [("AZURE_FEDERATED_TOKEN_FILE", "/t"), ("AZURE_TENANT_ID", "t"), ("AZURE_CLIENT_ID", "c")];
         let secret = [("A__tenantId", "t"), ("A__clientId", "c"), ("A__clientSecret", "s")];

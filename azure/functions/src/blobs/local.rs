@@ -1,7 +1,7 @@
-//! The embedded store: a folder per container, a file per blob.
+//! [`LocalStore`]: the embedded store, with a folder per container and a file per blob.
 //!
-//! A write goes to a temporary file in the container's folder, to the disk, and then takes the blob's name
-//! in one step. Links and special files below the store's folder are never followed or opened. Two
+//! A write goes to a temporary file in the container's folder. The file is synced to disk and then renamed to
+//! the blob's name. Links and special files below the store's folder are never followed or opened. Two
 //! processes may share a folder.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -24,10 +24,10 @@ pub struct LocalStore {
 }
 
 impl LocalStore {
-    /// Opens the store in a folder, which is made if it is missing, for its owner only. What a crash left
-    /// half-written is removed.
+    /// Opens the store in a folder. Creates the folder if it does not exist, for its owner only. Removes
+    /// partial files that a crash has left.
     ///
-    /// The folder itself may be reached through links: where it is, is the operator's choice.
+    /// The path of the folder itself may contain links, because the operator chooses it.
     pub async fn open(folder: &Path, settings: &BlobSettings) -> Result<LocalStore, BlobError> {
         let wanted = folder.to_owned();
         let opened = blocking(move || {
@@ -41,12 +41,12 @@ impl LocalStore {
         Ok(LocalStore { folder: folder.into(), size_limit: settings.size_limit })
     }
 
-    /// The folder, without links.
+    /// Returns the folder, with links resolved.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Reads a whole blob, if it is there.
+    /// Reads a whole blob, if it exists.
     pub async fn read(&self, path: &BlobPath) -> Result<Option<Bytes>, BlobError> {
         let (container, file) = self.file_paths(path);
         let limit = self.size_limit;
@@ -68,7 +68,7 @@ impl LocalStore {
     }
 }
 
-/// Runs file work where it may block. It runs to its end even if nobody waits any more.
+/// Runs file operations on a blocking thread. They complete even if the caller is cancelled.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BlobFailure> + Send + 'static,
 ) -> Result<T, BlobFailure> {
@@ -96,8 +96,8 @@ fn read(container: &Path, path: &Path, limit: usize) -> Result<Option<Bytes>, Bl
 
 fn write(container: &Path, path: &Path, data: &[u8]) -> Result<(), BlobFailure> {
     let at = |source| BlobFailure::Disk { path: path.to_owned(), source };
-    // Somebody may remove the container, or take our file for a leftover in the instants when it has no
-    // lock. Then there is nothing to find, and the write starts over.
+    // Another process may remove the container, or our file as a leftover before it is locked. Then the file
+    // is missing, and the write starts over.
     let mut patience = 5;
     loop {
         make_container(container)?;
@@ -110,18 +110,18 @@ fn write(container: &Path, path: &Path, data: &[u8]) -> Result<(), BlobFailure> 
 
 fn write_once(container: &Path, path: &Path, data: &[u8]) -> io::Result<()> {
     let (temporary, mut file) = TemporaryFile::create(container)?;
-    // Tells other processes that this file is no leftover. Not every file system has locks.
+    // The lock shows other processes that this file is not a leftover. Not every file system has locks.
     let _ = file.lock();
     file.write_all(data)?;
     file.sync_all()?;
     drop(file);
-    // A rename replaces what has the name, a link too, and follows nothing.
+    // A rename replaces a file or a link of this name, and does not follow links.
     fs::rename(&temporary.path, path)?;
     temporary.renamed();
     sync_folder(container)
 }
 
-/// A file that goes away unless it was renamed.
+/// A file that is deleted on drop unless it was renamed.
 struct TemporaryFile {
     path: PathBuf,
     is_renamed: bool,
@@ -157,22 +157,22 @@ fn make_container(path: &Path) -> Result<(), BlobFailure> {
         return Ok(());
     }
     let at = |source| BlobFailure::Disk { path: path.to_owned(), source };
-    // The store's own folder is made again too: people delete it to start over.
+    // The store's own folder is created again too, because users delete it to start over.
     folder_builder().recursive(true).create(path).map_err(at)?;
     path.parent().map_or(Ok(()), sync_folder).map_err(at)?;
-    // Somebody may have been quicker, and not with a folder.
+    // Another process may have created something else in the meantime.
     is_folder(path).map(drop)
 }
 
 fn folder_builder() -> DirBuilder {
-    #[allow(unused_mut, reason = "there are no modes on Windows")]
+    #[allow(unused_mut, reason = "Windows has no file modes")]
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder
 }
 
-/// Whether a folder is there; a link to one is refused.
+/// Returns whether a folder exists. A link to a folder is rejected.
 fn is_folder(path: &Path) -> Result<bool, BlobFailure> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => Ok(true),
@@ -182,11 +182,11 @@ fn is_folder(path: &Path) -> Result<bool, BlobFailure> {
     }
 }
 
-/// Opens a plain file, if it is there; links and special files are refused.
+/// Opens a plain file, if it exists. Links and special files are rejected.
 #[cfg(unix)]
 fn open_plain(path: &Path) -> Result<Option<File>, BlobFailure> {
     use std::os::unix::fs::OpenOptionsExt;
-    // A pipe would make us wait for its writer.
+    // Opening a pipe would block until it has a writer.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) if file.metadata().is_ok_and(|found| found.is_file()) => Ok(Some(file)),
@@ -209,22 +209,22 @@ fn open_plain(path: &Path) -> Result<Option<File>, BlobFailure> {
     }
 }
 
-/// Makes a new name in a folder survive a power cut. Windows has no such call.
+/// Syncs a folder, so that a new name in it survives a power cut. Windows has no such call.
 fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }
 
-/// Removes temporary files that no living process holds. What cannot be removed stays: nobody takes it
-/// for a blob.
+/// Removes temporary files that no running process has locked. A file that cannot be removed stays and is
+/// never read as a blob.
 fn remove_leftovers(folder: &Path) -> io::Result<()> {
     for container in fs::read_dir(folder)? {
         let container = container?;
-        // The type of the entry itself: a link to a folder is none.
+        // The type of the entry itself: a link to a folder is not a folder.
         if container.file_type()?.is_dir()
             && let Err(error) = remove_leftovers_of(&container.path())
         {
             let folder = container.path();
-            tracing::warn!(folder = %folder.display(), %error, "half-written blobs may be left");
+            tracing::warn!(folder = %folder.display(), %error, "partial blob files may remain");
         }
     }
     Ok(())
@@ -235,7 +235,7 @@ fn remove_leftovers_of(container: &Path) -> io::Result<()> {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with(TEMPORARY) && is_left_over(&entry) {
             fs::remove_file(entry.path())?;
-            tracing::info!(file = %entry.path().display(), "removed a half-written blob");
+            tracing::info!(file = %entry.path().display(), "removed a partial blob file");
         }
     }
     Ok(())

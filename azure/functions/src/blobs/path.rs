@@ -1,40 +1,40 @@
-//! Where a blob is: a container and a name in it, both checked.
+//! [`BlobPath`]: a validated container name and blob name.
 
 use std::fmt;
 
 const MAX_NAME: usize = 1024;
 const MAX_SEGMENTS: usize = 254;
 
-/// A container name and a blob name that every store takes as they are.
+/// A container name and a blob name that every store accepts unchanged.
 ///
 /// A blob name is one flat string: `b.json` and `b.json/inner.json` are two blobs, and `A` is not `a`.
-/// Azure's rules are the rules of the embedded store too, so that an app does not meet them only after it
-/// is deployed. Where Azure says "avoid", because a name may come back as another one, we refuse:
+/// Azure's rules also apply to the embedded store, so that an app does not fail only after it is deployed.
+/// Names that Azure advises to avoid, because they may be changed, are rejected:
 ///
 /// - 1 to 1,024 characters, counted in UTF-16 as Azure does, in at most 254 segments
 /// - no control characters, no private-use characters (`U+E000`…): Azure answers 400
-/// - no backslash: it becomes a slash on the way, or breaks the signature
-/// - no slash at the end and no segment that ends in a dot, which covers `.` and `..`: URLs lose them
+/// - no backslash: it may become a slash in the URL, or break the signature
+/// - no slash at the end and no segment that ends in a dot, which includes `.` and `..`: URLs lose them
 ///
-/// Everything else is taken literally: `%2e%2e`, `/leading`, `a//b`, `?`, `#`, spaces, any script.
+/// Everything else is literal: `%2e%2e`, `/leading`, `a//b`, `?`, `#`, spaces, any script.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BlobPath {
     container: String,
     name: String,
 }
 
-/// Why a container or blob name is refused, and what would be accepted.
+/// The reason why a container or blob name is invalid, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {shown:?} {problem}")]
 pub struct BlobPathError {
     what: &'static str,
-    /// The name, shortened: it may come from a client.
+    /// The name, shortened because it may come from a client.
     shown: String,
     problem: &'static str,
 }
 
 impl BlobPath {
-    /// Checks both names.
+    /// Validates both names.
     pub fn new(container: impl Into<String>, name: impl Into<String>) -> Result<BlobPath, BlobPathError> {
         let (container, name) = (container.into(), name.into());
         match (problem_of_container(&container), problem_of_name(&name)) {
@@ -49,18 +49,18 @@ impl BlobPath {
         match text.split_once('/') {
             Some((container, name)) => BlobPath::new(container, name),
             None => {
-                let problem = "names no blob; write it as container/blob-name";
+                let problem = "has no blob name; write it as container/blob-name";
                 Err(path_error("the blob path", text, problem))
             }
         }
     }
 
-    /// The container's name.
+    /// Returns the name of the container.
     pub fn container(&self) -> &str {
         &self.container
     }
 
-    /// The blob's name inside its container.
+    /// Returns the name of the blob in its container.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -87,10 +87,10 @@ fn problem_of_container(name: &str) -> Option<&'static str> {
         return Some("has upper-case letters; use lower-case ones");
     }
     if !bytes.iter().all(|&byte| is_plain(byte) || byte == b'-') {
-        return Some("has other characters than lower-case letters, digits and dashes; leave them out");
+        return Some("has other characters than lower-case letters, digits and dashes; remove them");
     }
     if !(3..=63).contains(&bytes.len()) {
-        return Some("is not 3 to 63 characters long; make it so");
+        return Some("must have 3 to 63 characters");
     }
     if bytes.starts_with(b"-") || bytes.ends_with(b"-") {
         return Some("starts or ends with a dash; use a letter or digit there");
@@ -109,10 +109,10 @@ fn problem_of_name(name: &str) -> Option<&'static str> {
         return Some("is longer than 1,024 characters; shorten it");
     }
     if name.chars().any(char::is_control) {
-        return Some("has control characters; leave them out");
+        return Some("has control characters; remove them");
     }
     if name.chars().any(|c| matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{fffe}' | '\u{ffff}')) {
-        return Some("has private-use characters or non-characters, which Azure refuses; leave them out");
+        return Some("has private-use characters or non-characters, which Azure rejects; remove them");
     }
     if name.contains('\\') {
         return Some("has a backslash; use slashes");
@@ -121,10 +121,10 @@ fn problem_of_name(name: &str) -> Option<&'static str> {
         return Some("ends with a slash; name the blob itself");
     }
     if name.split('/').any(|segment| segment == "." || segment == "..") {
-        return Some("has a segment `.` or `..`; blob names are not file paths, leave it out");
+        return Some("has a segment `.` or `..`; blob names are not file paths, remove it");
     }
     if name.split('/').any(|segment| segment.ends_with('.')) {
-        return Some("has a dot at the end, or before a slash, which Azure may drop; leave it out");
+        return Some("has a dot at the end, or before a slash, which Azure may drop; remove it");
     }
     if name.split('/').count() > MAX_SEGMENTS {
         return Some("has more than 254 segments between slashes; use fewer");
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_every_store_takes() {
+    fn valid_names_are_accepted() {
         let most = format!("{}x", "a/".repeat(253));
         for name in [
             "b.json",
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_is_wrong() {
+    fn an_error_names_the_problem() {
         let many = format!("{}x", "a/".repeat(254));
         for (name, word) in [
             ("", "empty"),

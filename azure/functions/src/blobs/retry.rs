@@ -1,4 +1,4 @@
-//! When to ask a storage service again.
+//! Decides when a request to a storage service is retried.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use tokio::time::{Instant, sleep};
 use super::error::BlobFailure;
 
 const MAX_TRIES: u32 = 3;
-/// No try starts later than this after the first one.
+/// The maximum time between the start of the first attempt and of the last.
 const WINDOW: Duration = Duration::from_secs(10);
-/// The pause before the second try; the third waits four times as long.
+/// The pause before the second attempt. The pause before the third is four times as long.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The tries of one operation.
+/// The attempts of one operation.
 #[derive(Debug)]
 pub(crate) struct RetryState {
     started: Instant,
@@ -25,15 +25,15 @@ impl RetryState {
         RetryState { started: Instant::now(), made: 1 }
     }
 
-    /// How many there were, with the one that runs.
+    /// Returns the number of attempts, including the current one.
     pub(crate) fn attempts(&self) -> u32 {
         self.made
     }
 
-    /// Waits until the next try may start, or gives the failure back if there is none.
+    /// Waits until the next attempt may start, or returns the failure if there is no further attempt.
     ///
-    /// A service that asks for more patience than the operation has is not asked again: early questions
-    /// are what it wants to be spared.
+    /// If the service requests a longer pause than the operation allows, there is no retry: the service does
+    /// not want early requests.
     pub(crate) async fn pause_after(&mut self, failure: BlobFailure) -> Result<(), BlobFailure> {
         if !failure.is_transient() || self.made >= MAX_TRIES {
             return Err(failure);
@@ -45,21 +45,21 @@ impl RetryState {
         if self.started.elapsed().saturating_add(pause) > WINDOW {
             return Err(failure);
         }
-        tracing::debug!(%failure, ?pause, "asking the storage service again");
+        tracing::debug!(%failure, ?pause, "retrying the request to the storage service");
         sleep(pause).await;
         self.made += 1;
         Ok(())
     }
 }
 
-/// Half to one and a half of a pause, so that calls which failed together do not come back together.
+/// Returns half to one and a half of a pause, so that calls that failed together do not retry together.
 fn jittered(pause: Duration) -> Duration {
     let share = getrandom::u32().map_or(1.0, |random| 0.5 + f64::from(random) / f64::from(u32::MAX));
     pause.mul_f64(share)
 }
 
-/// The value of a `Retry-After` header: seconds, or a date. A date counts from the one that the service itself gives
-/// for its answer, in `date`: this machine's clock may be off. Without one it counts from `now`.
+/// Parses a `Retry-After` header: seconds, or a date. A date is relative to `date`, the date of the response,
+/// because this machine's clock may be wrong. Without `date` it is relative to `now`.
 pub(crate) fn parse_retry_after(value: &str, date: Option<&str>, now: DateTime<Utc>) -> Option<Duration> {
     if let Ok(seconds) = value.trim().parse::<u64>() {
         return Some(Duration::from_secs(seconds));

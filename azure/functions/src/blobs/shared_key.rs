@@ -7,14 +7,14 @@ use reqwest::header::{self, HeaderMap, HeaderName};
 use reqwest::{Method, Url};
 use sha2::Sha256;
 
-/// An account's name and key.
+/// The name and key of an account.
 #[derive(Clone)]
 pub struct SharedKey {
     account: String,
     key: Vec<u8>,
 }
 
-/// The headers that come before the `x-ms-` ones, in their order. `Content-Length` is handled apart.
+/// The headers that come before the `x-ms-` ones, in order. `Content-Length` is handled separately.
 const BEFORE_LENGTH: [HeaderName; 2] = [header::CONTENT_ENCODING, header::CONTENT_LANGUAGE];
 const AFTER_LENGTH: [HeaderName; 8] = [
     HeaderName::from_static("content-md5"),
@@ -28,7 +28,7 @@ const AFTER_LENGTH: [HeaderName; 8] = [
 ];
 
 impl SharedKey {
-    /// Takes the key as the portal shows it, in Base64.
+    /// Decodes the key as the portal shows it, in Base64.
     pub fn new(account: &str, key: &str) -> Result<SharedKey, &'static str> {
         let key =
             STANDARD.decode(key).map_err(|_| "is not Base64; copy the whole key, with the = at its end")?;
@@ -38,7 +38,7 @@ impl SharedKey {
         Ok(SharedKey { account: account.to_owned(), key })
     }
 
-    /// The `Authorization` header of a request with a body of this length.
+    /// Returns the `Authorization` header of a request with a body of this length.
     pub(crate) fn authorization(
         &self,
         method: &Method,
@@ -47,7 +47,7 @@ impl SharedKey {
         length: usize,
     ) -> String {
         let text = self.string_to_sign(method, url, headers, length);
-        // An HMAC takes keys of any length; there is no error to come.
+        // An HMAC accepts keys of any length, so this cannot fail.
         let signature = Hmac::<Sha256>::new_from_slice(&self.key)
             .map(|mac| mac.chain_update(text.as_bytes()).finalize().into_bytes())
             .unwrap_or_default();
@@ -61,7 +61,7 @@ impl SharedKey {
             text.push_str(value(name));
             text.push('\n');
         }
-        // Since version 2015-02-21, no length is written as nothing.
+        // Since version 2015-02-21, a length of zero is an empty line.
         if length > 0 {
             text.push_str(&length.to_string());
         }
@@ -75,7 +75,7 @@ impl SharedKey {
         for name in extra {
             text.push_str(&format!("{name}:{}\n", value(name).trim()));
         }
-        // The path as it is sent. With an account in the path, as emulators have it, it is there twice.
+        // The path as it is sent. With an account in the path, as in emulators, the account occurs twice.
         text.push_str(&format!("/{}{}", self.account, url.path()));
         let mut query: Vec<_> = url.query_pairs().collect();
         query.sort();

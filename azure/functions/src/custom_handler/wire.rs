@@ -1,4 +1,4 @@
-//! What goes to a custom handler and what comes back.
+//! Encodes requests to a custom handler and parses its responses.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,17 +10,17 @@ use crate::function::{DataType, Function, OutputBinding};
 use crate::invocation::{Invocation, InvocationOutcome};
 use crate::worker::{InvocationError, LogOrigin, LogRecord, LogSeverity};
 
-/// What a handler answered.
+/// The parsed response of a handler.
 #[derive(Debug)]
 pub(super) struct HandlerResponse {
     pub(super) outcome: InvocationOutcome,
     pub(super) logs: Vec<LogRecord>,
 }
 
-/// The body of an invocation: `{"Data": {…}, "Metadata": {…}}`.
+/// Encodes the body of an invocation: `{"Data": {…}, "Metadata": {…}}`.
 pub(super) fn encode_request(invocation: &Invocation) -> Vec<u8> {
     let data = invocation.inputs.iter().map(|(name, value)| (name.clone(), encode_input(value)));
-    // As the platform does: nothing empty, and nothing that may be the trigger itself.
+    // Like the platform, this omits empty values and values whose name ends in `trigger`.
     let metadata = invocation
         .metadata
         .iter()
@@ -33,7 +33,7 @@ pub(super) fn encode_request(invocation: &Invocation) -> Vec<u8> {
     serde_json::to_vec(&body).unwrap_or_default()
 }
 
-/// The platform writes texts as JSON once more, inside the JSON.
+/// Encodes an input. The platform encodes strings as JSON twice.
 fn encode_input(value: &Datum) -> Value {
     match value {
         Datum::Text(text) => Value::String(Value::from(text.as_str()).to_string()),
@@ -52,11 +52,11 @@ fn encode_value(value: &Datum) -> Value {
     }
 }
 
-/// Reads `{"Outputs": {…}, "ReturnValue": …, "Logs": […]}`; an empty body stands for an empty object.
+/// Parses `{"Outputs": {…}, "ReturnValue": …, "Logs": […]}`. An empty body means an empty object.
 pub(super) fn parse_response(body: &[u8], function: &Function) -> Result<HandlerResponse, InvocationError> {
     let wrong = |what: String| InvocationError::Failed {
         message: format!(
-            "the custom handler's answer {what}; it must be {{\"Outputs\": {{…}}, \"ReturnValue\": …, \"Logs\": […]}}"
+            "the custom handler's response {what}; it must be {{\"Outputs\": {{…}}, \"ReturnValue\": …, \"Logs\": […]}}"
         ),
         stack: String::new(),
     };
@@ -64,8 +64,8 @@ pub(super) fn parse_response(body: &[u8], function: &Function) -> Result<Handler
         [] => Map::new(),
         body => match serde_json::from_slice(body) {
             Ok(Value::Object(members)) => members,
-            Ok(_) => return Err(wrong("is no JSON object".to_owned())),
-            Err(error) => return Err(wrong(format!("is no JSON: {error}"))),
+            Ok(_) => return Err(wrong("is not a JSON object".to_owned())),
+            Err(error) => return Err(wrong(format!("is not valid JSON: {error}"))),
         },
     };
     let mut outcome = InvocationOutcome::default();
@@ -76,7 +76,7 @@ pub(super) fn parse_response(body: &[u8], function: &Function) -> Result<Handler
                 if value.is_null() {
                     continue;
                 }
-                return Err(wrong("has Outputs that are no object".to_owned()));
+                return Err(wrong("has Outputs that are not an object".to_owned()));
             };
             outcome.outputs = outputs
                 .into_iter()
@@ -87,7 +87,7 @@ pub(super) fn parse_response(body: &[u8], function: &Function) -> Result<Handler
                 .collect();
         } else if name.eq_ignore_ascii_case("ReturnValue") {
             outcome.returned = match data_type(function, "$return") {
-                // With a binding of its own a return value is an output like any other.
+                // A return value with its own binding is parsed like an output.
                 Some(data_type) => parse_output(value, Some(data_type)),
                 None => parse_return_value(value),
             };
@@ -109,7 +109,8 @@ fn data_type(function: &Function, output: &str) -> Option<DataType> {
     function.outputs.iter().find(same).map(|OutputBinding::Blob(binding)| binding.data_type)
 }
 
-/// The platform takes every text that can be base64 for base64, unless a data type says otherwise.
+/// Parses an output. Like the platform, it decodes a string that is valid base64 unless the data type is
+/// `string` or `binary`.
 fn parse_output(value: Value, data_type: Option<DataType>) -> Datum {
     match value {
         Value::String(text) if matches!(data_type, None | Some(DataType::Undefined | DataType::Stream)) => {

@@ -11,10 +11,10 @@ use crate::bindings::template::PathTemplate;
 use crate::json::{ObjectReader, ProblemCollector, member};
 use crate::problem::Problem;
 
-/// Where blobs are unless a binding says otherwise.
+/// The default `connection` of a blob binding.
 const DEFAULT_CONNECTION: &str = "AzureWebJobsStorage";
 
-/// The kinds of binding there are, in the spelling of the extension.
+/// The kinds of binding, in the spelling of the extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BindingKind {
     ToolTrigger,
@@ -43,7 +43,7 @@ impl BindingKind {
     }
 }
 
-/// A binding whose kind we know.
+/// A binding of a known kind.
 struct ParsedBinding<'a> {
     kind: BindingKind,
     info: BindingInfo,
@@ -99,7 +99,7 @@ pub(super) fn build_function(
         check_trigger_matches(input, &triggers, &notes);
     }
     let trigger = notes.into_result(triggers.pop()).map_err(FunctionRejection::Problems)?;
-    // Without a problem there is exactly one trigger: its kind has been counted above.
+    // Without a problem there is exactly one trigger, as `reason_to_skip` has checked.
     let trigger = trigger
         .ok_or_else(|| FunctionRejection::Problems(vec![Problem::new("has no trigger").of_function(name)]))?;
     Ok(Function { name: name.to_owned(), id: id.to_owned(), trigger, inputs, outputs, source })
@@ -120,8 +120,8 @@ fn kind_text(object: &Map<String, Value>) -> &str {
     member(object, "type").and_then(Value::as_str).unwrap_or_default().trim()
 }
 
-/// Why the function is none of ours. A binding we do not have is such a reason, as the function could not
-/// do its work without it.
+/// Returns the reason if a function is not supported. A binding that is not supported is such a reason,
+/// because the function cannot work without it.
 fn reason_to_skip(objects: &[&Map<String, Value>]) -> Option<String> {
     let ends_in_trigger = |kind: &str| kind.to_ascii_lowercase().ends_with("trigger");
     let triggers: Vec<&str> =
@@ -142,7 +142,7 @@ fn reason_to_skip(objects: &[&Map<String, Value>]) -> Option<String> {
         .map(|object| kind_text(object))
         .find(|kind| !kind.is_empty() && BindingKind::from_type_name(kind).is_none())?;
     Some(format!(
-        "{foreign} is not a binding bindpost has; a function with an MCP trigger may use blob, mcpToolProperty \
+        "the binding {foreign} is not supported; a function with an MCP trigger may use blob, mcpToolProperty \
          and mcpPromptArgument"
     ))
 }
@@ -158,7 +158,7 @@ fn binding<'a>(object: &'a Map<String, Value>, notes: &'a ProblemCollector) -> O
         _ => spelling.to_owned(),
     };
     let members = ObjectReader::new(object, label, notes);
-    // What is missing or wrong is noted; going on finds the other mistakes, too.
+    // Missing and invalid members are reported. Parsing continues to find the other mistakes.
     let info = BindingInfo {
         name: members.required_text("name").unwrap_or_default(),
         kind: kind_text(object).to_owned(),
@@ -171,12 +171,12 @@ fn binding<'a>(object: &'a Map<String, Value>, notes: &'a ProblemCollector) -> O
 fn direction(members: &ObjectReader<'_>, kind: BindingKind) -> Option<BindingDirection> {
     let text = members.text("direction").unwrap_or_default();
     let direction = match text.trim().to_ascii_lowercase().as_str() {
-        // What is not said is `in`, as in .NET.
+        // The default is `in`, as in .NET.
         "" | "in" => BindingDirection::In,
         "out" => BindingDirection::Out,
         "inout" => BindingDirection::InOut,
         _ => {
-            members.report_problem("direction", format!("{text:?} is no direction"), Some("write in or out"));
+            members.report_problem("direction", format!("{text:?} is not valid"), Some("write in or out"));
             return None;
         }
     };
@@ -203,7 +203,7 @@ fn data_type(members: &ObjectReader<'_>) -> Option<DataType> {
         _ => {
             members.report_problem(
                 "dataType",
-                format!("{text:?} is no data type"),
+                format!("{text:?} is not valid"),
                 Some("write string, binary or stream"),
             );
             None
@@ -211,7 +211,7 @@ fn data_type(members: &ObjectReader<'_>) -> Option<DataType> {
     }
 }
 
-/// Two bindings of one name could not be told apart by a worker.
+/// Checks that the names of bindings are unique: a worker could not distinguish two bindings of one name.
 fn check_names(bindings: &[ParsedBinding<'_>], notes: &ProblemCollector) {
     for (index, binding) in bindings.iter().enumerate() {
         let name = &binding.info.name;
@@ -252,7 +252,7 @@ fn blob(
     }
 }
 
-/// An argument binding needs the trigger whose arguments it takes.
+/// Checks that an argument binding has the trigger whose arguments it reads.
 fn check_trigger_matches(input: &InputBinding, triggers: &[Trigger], notes: &ProblemCollector) {
     let (kind, name, wanted) = match (input, triggers) {
         (InputBinding::ToolProperty { name, .. }, [Trigger::Resource(_) | Trigger::Prompt(_)]) => {
@@ -264,7 +264,7 @@ fn check_trigger_matches(input: &InputBinding, triggers: &[Trigger], notes: &Pro
         _ => return,
     };
     let problem =
-        Problem::new(format!("this binding needs an {wanted}, and the function has another trigger"));
+        Problem::new(format!("this binding needs an {wanted}, but the function has another trigger"));
     notes.add_problem(
         problem.at(format!("{kind}[{name}]")).fix(format!("remove it, or make the trigger an {wanted}")),
     );

@@ -1,4 +1,5 @@
-//! Functions of bindings: what is skipped, what is refused, and what the language libraries write.
+//! Functions built from bindings: which are skipped, which are rejected, and what the language libraries
+//! write.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -35,9 +36,9 @@ fn problems(bindings: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn functions_that_are_none_of_ours_are_skipped_with_the_reason() {
+fn unsupported_functions_are_skipped_with_the_reason() {
     let ours = "bindpost runs mcpToolTrigger, mcpResourceTrigger and mcpPromptTrigger";
-    let queue = "queue is not a binding bindpost has; a function with an MCP trigger may use blob, mcpToolProperty and mcpPromptArgument";
+    let queue = "the binding queue is not supported; a function with an MCP trigger may use blob, mcpToolProperty and mcpPromptArgument";
     for (bindings, reason) in [
         (
             vec![json!({"type": "timerTrigger", "name": "t", "schedule": "0 * * * * *"})],
@@ -109,11 +110,11 @@ fn mistakes_name_the_binding_and_the_member() {
         ),
         (
             json!({"type": "blob", "direction": "up", "name": "b", "path": "files/d"}),
-            "blob[b].direction: \"up\" is no direction",
+            "blob[b].direction: \"up\" is not valid",
         ),
         (
             json!({"type": "blob", "dataType": "json", "name": "b", "path": "files/d"}),
-            "blob[b].dataType: \"json\" is no data type",
+            "blob[b].dataType: \"json\" is not valid",
         ),
         (json!({"type": "blob", "path": "files/d"}), "blob.name: is required"),
         (
@@ -133,7 +134,7 @@ fn mistakes_name_the_binding_and_the_member() {
     ] {
         assert_eq!(problems(&[tool(), binding]), [message]);
     }
-    // What is wrong with a path, the template says.
+    // The template reports what is wrong with a path.
     for path in ["files/{}", "%NONE%/a"] {
         let told = problems(&[tool(), json!({"type": "blob", "name": "b", "path": path})]);
         assert!(told.len() == 1 && told[0].starts_with("blob[b].path: "), "{told:?}");
@@ -151,13 +152,13 @@ fn mistakes_name_the_binding_and_the_member() {
 }
 
 #[test]
-fn a_raw_binding_that_is_no_json_is_told_with_its_place() {
+fn a_raw_binding_that_is_not_json_is_reported_with_its_place() {
     let told =
         Function::from_raw_bindings("f", "id", FunctionSource::default(), &["{\"type\": }"], &|_| None);
     let Err(FunctionRejection::Problems(problems)) = told else { panic!() };
     assert_eq!(
         problems[0].to_string(),
-        "function f: bindings[0]: is no JSON: line 1, column 10: expected value"
+        "function f: bindings[0]: is not valid JSON: line 1, column 10: expected value"
     );
 }
 
@@ -301,7 +302,7 @@ fn what_dotnet_writes_for_a_view_is_read() {
     );
 }
 
-/// Values a member may wrongly have.
+/// Generates values that a member may wrongly have.
 fn any_value() -> impl Strategy<Value = Value> {
     let texts = [
         "",
@@ -338,7 +339,7 @@ fn any_value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_binding_is_read_skipped_or_refused(
+    fn any_binding_is_read_skipped_or_rejected(
         kind in prop::sample::select(vec!["mcpToolTrigger", "mcpResourceTrigger", "mcpPromptTrigger", "mcpToolProperty", "mcpPromptArgument", "blob"]),
         members in prop::collection::hash_map(
             prop::sample::select(vec![

@@ -1,4 +1,4 @@
-//! [`ObjectReader`]: reads the members of one object; what is wrong with them goes to [`ProblemCollector`].
+//! [`ObjectReader`]: reads the members of one object and reports their problems to a [`ProblemCollector`].
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -17,15 +17,15 @@ pub(crate) struct ProblemCollector {
 }
 
 impl ProblemCollector {
-    /// Notes on a file.
+    /// Collects the problems of a file.
     pub(crate) fn on_file(file: impl Into<String>) -> ProblemCollector {
         ProblemCollector { file: Some(file.into()), ..ProblemCollector::default() }
     }
-    /// Notes on a function.
+    /// Collects the problems of a function.
     pub(crate) fn on_function(function: impl Into<String>) -> ProblemCollector {
         ProblemCollector { function: Some(function.into()), ..ProblemCollector::default() }
     }
-    /// Notes a problem; the file and the function are filled in.
+    /// Adds a problem and fills in its file and function.
     pub(crate) fn add_problem(&self, problem: Problem) {
         self.found.borrow_mut().push(Problem {
             file: self.file.clone(),
@@ -33,21 +33,21 @@ impl ProblemCollector {
             ..problem
         });
     }
-    /// What was found.
+    /// Returns the problems found.
     pub(crate) fn into_problems(self) -> Vec<Problem> {
         self.found.into_inner()
     }
-    /// The value, unless a problem was found.
+    /// Returns the value, or the problems if any were found.
     pub(crate) fn into_result<T>(self, value: T) -> Result<T, Vec<Problem>> {
         let problems = self.into_problems();
         if problems.is_empty() { Ok(value) } else { Err(problems) }
     }
 }
 
-/// The members of one object, read in any case.
+/// Reads the members of one object. Names match in any case.
 ///
-/// A member of the wrong kind is noted and counts as absent. Numbers and booleans are taken where text is
-/// wanted and the other way round, as .NET's configuration does.
+/// A member of the wrong type is reported and treated as absent. Numbers and booleans are accepted where text
+/// is expected and the reverse, as in .NET's configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectReader<'a> {
     object: Option<&'a Map<String, Value>>,
@@ -56,7 +56,7 @@ pub(crate) struct ObjectReader<'a> {
 }
 
 impl<'a> ObjectReader<'a> {
-    /// The members of `object`; `path` is what problems call it.
+    /// Creates a reader of `object`. Problems name it by `path`.
     pub(crate) fn new(
         object: &'a Map<String, Value>,
         path: impl Into<String>,
@@ -65,17 +65,17 @@ impl<'a> ObjectReader<'a> {
         ObjectReader { object: Some(object), path: path.into(), notes }
     }
 
-    /// A member as it stands, `null` excepted.
+    /// Returns a member as it is, or `None` for `null`.
     pub(crate) fn value(&self, name: &str) -> Option<&'a Value> {
         super::member(self.object?, name)
     }
 
-    /// Whether a member is there and is `null`.
+    /// Returns whether a member exists and is `null`.
     pub(crate) fn is_null(&self, name: &str) -> bool {
         self.object.and_then(|object| super::member_or_null(object, name)).is_some_and(Value::is_null)
     }
 
-    /// Text.
+    /// Returns a member as text.
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         match self.value(name)? {
             Value::String(text) => Some(text.clone()),
@@ -85,7 +85,7 @@ impl<'a> ObjectReader<'a> {
         }
     }
 
-    /// Text that must be there and not be blank.
+    /// Returns a member as text. Reports a problem if it is missing or blank.
     pub(crate) fn required_text(&self, name: &str) -> Option<String> {
         match self.value(name) {
             None => self.report_missing(name),
@@ -96,7 +96,7 @@ impl<'a> ObjectReader<'a> {
         }
     }
 
-    /// `true` or `false`, also as text.
+    /// Returns a boolean. The text `true` or `false` is accepted.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         match self.value(name)? {
             Value::Bool(flag) => Some(*flag),
@@ -106,7 +106,7 @@ impl<'a> ObjectReader<'a> {
         }
     }
 
-    /// A whole number from 0 up, also as text.
+    /// Returns a whole number of at least 0. Text is accepted.
     pub(crate) fn whole_number(&self, name: &str) -> Option<u64> {
         let value = self.value(name)?;
         let number = match value {
@@ -117,7 +117,7 @@ impl<'a> ObjectReader<'a> {
         number.or_else(|| self.report_wrong_type(name, value, "a whole number from 0 up"))
     }
 
-    /// A port, also as text.
+    /// Returns a port number. Text is accepted.
     pub(crate) fn port(&self, name: &str) -> Option<u16> {
         let number = self.whole_number(name)?;
         match u16::try_from(number) {
@@ -125,7 +125,7 @@ impl<'a> ObjectReader<'a> {
             _ => {
                 self.report_problem(
                     name,
-                    format!("{number} is no port"),
+                    format!("{number} is not a port"),
                     Some("give a number from 1 to 65535"),
                 );
                 None
@@ -133,7 +133,7 @@ impl<'a> ObjectReader<'a> {
         }
     }
 
-    /// A time as `hh:mm:ss`.
+    /// Returns a duration written as `hh:mm:ss`.
     pub(crate) fn time(&self, name: &str) -> Option<Duration> {
         let text = self.text(name)?;
         timespan::parse(&text)
@@ -143,7 +143,7 @@ impl<'a> ObjectReader<'a> {
             .ok()
     }
 
-    /// An array of texts. One text is an array of one.
+    /// Returns an array of texts. A single text is an array with one element.
     pub(crate) fn texts(&self, name: &str) -> Vec<String> {
         match self.value(name) {
             None => Vec::new(),
@@ -152,13 +152,13 @@ impl<'a> ObjectReader<'a> {
                 if texts.len() < items.len() {
                     self.report_problem(
                         name,
-                        "holds something that is not text",
+                        "contains a value that is not text",
                         Some("give an array of texts"),
                     );
                 }
                 texts
             }
-            // A setting like `…__arguments__0` has made an object where there was no array.
+            // A setting like `…__arguments__0` creates an object if there was no array.
             Some(Value::Object(items)) if items.keys().all(|key| key.parse::<usize>().is_ok()) => {
                 let mut items: Vec<_> = items.iter().collect();
                 items.sort_by_key(|(key, _)| key.parse::<usize>().unwrap_or(usize::MAX));
@@ -171,7 +171,7 @@ impl<'a> ObjectReader<'a> {
         }
     }
 
-    /// The members of an object; none if it is absent.
+    /// Returns a reader of a nested object, which is empty if the object is absent.
     pub(crate) fn object(&self, name: &str) -> ObjectReader<'a> {
         let object = match self.value(name) {
             None => None,
@@ -181,23 +181,23 @@ impl<'a> ObjectReader<'a> {
         ObjectReader { object, path: self.path_of(name), notes: self.notes }
     }
 
-    /// Whether the object is there.
+    /// Returns whether the object exists.
     pub(crate) fn exists(&self) -> bool {
         self.object.is_some()
     }
 
-    /// All members as they stand.
+    /// Returns all members as they are.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'a String, &'a Value)> + use<'a> {
         self.object.into_iter().flatten()
     }
 
-    /// Notes a problem with a member.
+    /// Reports a problem with a member.
     pub(crate) fn report_problem(&self, name: &str, message: impl Into<String>, fix: Option<&str>) {
         let problem = Problem::new(message).at(self.path_of(name));
         self.notes.add_problem(Problem { fix: fix.map(str::to_owned), ..problem });
     }
 
-    /// Takes over the notes on an object that lay, as text, in one of the members.
+    /// Adds the problems of an object that is the JSON text of one of the members.
     pub(crate) fn adopt(&self, notes: ProblemCollector) {
         for problem in notes.into_problems() {
             let member = problem.member.as_deref().map(|member| self.path_of(member));
@@ -227,7 +227,7 @@ impl<'a> ObjectReader<'a> {
     }
 }
 
-/// A text, a number or a boolean as text.
+/// Returns a string, a number or a boolean as text.
 pub(crate) fn scalar_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wrong_kind_is_noted_and_counts_as_absent() {
+    fn the_wrong_type_is_reported_and_treated_as_absent() {
         let value = json!({"n": -1, "b": "yes", "t": [], "o": 1, "l": [{}], "p": 70000, "d": "5"});
         let (read, problems) = reading(&value, |m| {
             (
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn required_text_is_there_and_not_blank() {
+    fn required_text_must_exist_and_not_be_blank() {
         let value = json!({"x": " ", "z": null, "ok": "v"});
         let (read, problems) = reading(&value, |m| {
             (m.required_text("x"), m.required_text("y"), m.required_text("z"), m.required_text("ok"))

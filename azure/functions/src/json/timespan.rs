@@ -1,11 +1,11 @@
-//! Times as .NET writes them: `hh:mm:ss`, `d.hh:mm:ss`, with fractions of a second.
+//! Parses durations as .NET writes them: `hh:mm:ss`, `d.hh:mm:ss`, with fractions of a second.
 
 use std::time::Duration;
 
-/// Parses a time. .NET reads a bare number as days and `24:00:00` as 24 days; nobody means that, so both
-/// are refused.
+/// Parses a duration. .NET reads a bare number as days and `24:00:00` as 24 days. Both are almost always
+/// mistakes, so they are rejected.
 pub(super) fn parse(text: &str) -> Result<Duration, String> {
-    seconds(text.trim()).ok_or_else(|| format!("{text:?} is no time"))
+    seconds(text.trim()).ok_or_else(|| format!("{text:?} is not a valid duration"))
 }
 
 fn seconds(text: &str) -> Option<Duration> {
@@ -25,13 +25,13 @@ fn seconds(text: &str) -> Option<Duration> {
     Some(Duration::from_secs(seconds) + Duration::from_nanos(nanoseconds(fraction)?))
 }
 
-/// A number below a limit; digits only.
+/// Parses a number below a limit. Only digits are accepted.
 fn number(text: &str, limit: u64) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|number| digits && *number < limit)
 }
 
-/// At most seven digits after the point, as .NET has them.
+/// Parses the fraction of a second: at most seven digits, as in .NET.
 fn nanoseconds(fraction: &str) -> Option<u64> {
     let digits = u32::try_from(fraction.len()).ok().filter(|digits| (1..=7).contains(digits))?;
     Some(number(fraction, 10_000_000)? * 10_u64.pow(9 - digits))
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_as_dotnet_writes_them() {
+    fn durations_are_read_as_dotnet_writes_them() {
         for (text, milliseconds) in [
             ("00:00:10", 10_000),
             ("00:10:00", 600_000),
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn invalid_durations_are_rejected() {
         for text in [
             "",
             "5",
@@ -70,7 +70,7 @@ mod tests {
             "00:00:+1",
             "00:00:01.",
         ] {
-            assert_eq!(parse(text), Err(format!("{text:?} is no time")));
+            assert_eq!(parse(text), Err(format!("{text:?} is not a valid duration")));
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Running a program: its lines as they come, its last lines for an error, a time limit.
+//! Runs a program with a time limit. Its output is passed on line by line, and the last lines are
+//! kept for errors.
 //!
-//! No shell is involved. A program whose future is dropped is killed, on Unix with all that it has started: npm
-//! and pip leave the work to children, which would go on writing into a folder that is about to be deleted.
+//! No shell is involved. Dropping the future kills the program. On Unix this includes its child processes:
+//! npm and pip start children, which would continue to write into a folder that is about to be deleted.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -18,10 +19,10 @@ use super::SetupError;
 
 const LONGEST_LINE: usize = 4096;
 const LAST_LINES: usize = 20;
-/// How long the output of a program may outlive it: something it left running may hold the pipe for ever.
+/// How long output is read after a program has exited. A process that it started may keep the pipe open.
 const AFTER_EXIT: Duration = Duration::from_secs(1);
 
-/// A program with its arguments, and where and how it runs.
+/// A program with its arguments, working directory and environment.
 #[derive(Clone, Debug)]
 pub(super) struct CommandLine {
     program: PathBuf,
@@ -51,7 +52,7 @@ impl CommandLine {
         arguments.iter().fold(self, Self::arg)
     }
 
-    /// Sets the PATH of the program; without one it has none, whatever this process has.
+    /// Sets the PATH of the program. With `None`, the program has no PATH, even if this process has one.
     pub(super) fn path(mut self, path: Option<OsString>) -> Self {
         self.path = path;
         self
@@ -62,7 +63,7 @@ impl CommandLine {
         self
     }
 
-    /// Runs to a successful end and returns the last lines. `each` gets every line at once.
+    /// Runs the program and returns its last lines. Calls `each` for every line as it is read.
     pub(super) async fn run(
         &self,
         limit: Duration,
@@ -70,7 +71,8 @@ impl CommandLine {
     ) -> Result<Vec<String>, SetupError> {
         let mut child =
             self.start().map_err(|source| SetupError::NotStarted { command: self.to_string(), source })?;
-        // Declared after the child, so dropped before it: until the child is, its id belongs to nobody else.
+        // Declared after the child and therefore dropped before it. Until the child is dropped, its id
+        // is not reused.
         let mut group = ProcessGroup::from_child(&child);
         let mut last = VecDeque::with_capacity(LAST_LINES);
         let mut keep = |line: String| {
@@ -93,7 +95,7 @@ impl CommandLine {
                 output,
             }),
             Ok(Err(source)) => Err(SetupError::NotStarted { command: self.to_string(), source }),
-            // Returning drops the child, and with it the process.
+            // Returning drops the child, which kills the process.
             Err(_) => Err(SetupError::TimedOut { command: self.to_string(), limit, output }),
         }
     }
@@ -118,7 +120,7 @@ impl CommandLine {
     }
 }
 
-/// The process group of a program, killed when dropped.
+/// The process group of a program. It is killed when this is dropped.
 struct ProcessGroup {
     #[cfg(unix)]
     leader: Option<rustix::process::Pid>,
@@ -131,7 +133,7 @@ impl ProcessGroup {
         Self { leader: id.and_then(rustix::process::Pid::from_raw) }
     }
 
-    /// Forgets the group: its leader has ended, so its id may soon be another's.
+    /// Releases the group. Its leader has exited, so its id may be reused.
     fn release(&mut self) {
         self.leader = None;
     }
@@ -141,7 +143,7 @@ impl ProcessGroup {
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(leader) = self.leader {
-            // It fails only if all have ended by themselves.
+            // This fails only if all processes have exited.
             let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
         }
     }
@@ -156,7 +158,7 @@ impl ProcessGroup {
     fn release(&mut self) {}
 }
 
-/// As it would be typed in a terminal.
+/// Formats the command line as it would be typed in a terminal.
 impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&quote_argument(self.program.as_os_str()))?;
@@ -164,14 +166,14 @@ impl fmt::Display for CommandLine {
     }
 }
 
-/// One word of a command line, in quotes if it would fall apart without.
+/// Returns one argument of a command line, quoted if it contains special characters.
 pub(super) fn quote_argument(word: impl AsRef<OsStr>) -> String {
     let word = word.as_ref().to_string_lossy();
     let is_plain = |c: char| c.is_alphanumeric() || "-_./\\:@%+=,~".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) { word.into_owned() } else { format!("\"{word}\"") }
 }
 
-/// Hands on the lines of a program until it has ended.
+/// Passes on the lines of a program until it has exited.
 async fn forward_output(
     child: &mut Child,
     keep: &mut (dyn FnMut(String) + Send),
@@ -196,7 +198,7 @@ async fn forward_output(
     }
 }
 
-/// A pipe as lines. A carriage return ends a line too: progress bars use nothing else.
+/// Reads lines from a pipe. A carriage return also ends a line, because progress bars use it.
 struct LineReader<R> {
     source: Option<BufReader<R>>,
     line: Vec<u8>,
@@ -211,7 +213,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         self.source.is_none()
     }
 
-    /// The next line that is not empty. Cancel safe: what was read of a line stays in `self`.
+    /// Returns the next line that is not empty. Cancel safe: a partial line is kept in `self`.
     async fn next(&mut self) -> Option<String> {
         while let Some(source) = &mut self.source {
             let bytes = match source.fill_buf().await {
@@ -238,7 +240,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 
     fn take_line(&mut self) -> Option<String> {
         let mut line = printable(&String::from_utf8_lossy(&std::mem::take(&mut self.line)));
-        // Replacement characters are longer than the bytes they stand for.
+        // Replacement characters are longer than the bytes they replace.
         while line.len() > LONGEST_LINE {
             line.pop();
         }
@@ -246,7 +248,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 }
 
-/// The text without colours, cursor movements and other control characters: it goes to a terminal.
+/// Removes colours, cursor movements and other control characters, because the text is printed to a terminal.
 fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -288,7 +290,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn what_a_program_leaves_running_does_not_hold_it_up() {
+    async fn a_background_process_does_not_delay_the_result() {
         let begin = Instant::now();
         let lines = shell("echo first; sleep 20 & exit 0")
             .path(Some("/usr/bin:/bin".into()))
@@ -300,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn words_with_spaces_are_shown_in_quotes() {
+    fn arguments_with_spaces_are_quoted() {
         let command = CommandLine::new(Path::new("/a b/python"), Path::new("/")).args(&["-m", "pip", ">x"]);
         assert_eq!(command.to_string(), "\"/a b/python\" -m pip \">x\"");
     }

@@ -1,4 +1,4 @@
-//! Why an app cannot be made ready, and what its owner can do about it.
+//! The errors of the preparation of an app, with suggested fixes.
 
 use std::borrow::Cow;
 use std::io;
@@ -7,118 +7,118 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// Why an app cannot be made ready.
+/// Why an app cannot be prepared.
 ///
-/// The text is the problem; [`SetupError::suggest_uri_fix`] is the way out, for a line of its own.
+/// `Display` shows the problem. [`SetupError::fix`] returns a suggested fix, to be shown on its own line.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// A program is not where programs are looked for.
+    /// A required program was not found.
     #[error("{program} was not found: looked for {looked_for}")]
     Missing {
-        /// What people call it, such as `PythonInterpreter`.
+        /// The display name, such as `Python`.
         program: &'static str,
-        /// Names and places.
+        /// The names and folders that were searched.
         looked_for: String,
-        /// How to install it.
+        /// How to install the program.
         fix: String,
     },
-    /// A program is there, of a version that cannot run the app.
-    #[error("{} is {program} {version}, and {needed} or newer is needed", path.display())]
+    /// A program was found, but its version is too old to run the app.
+    #[error("{} is {program} {version}, but {needed} or newer is required", path.display())]
     TooOld {
-        /// What people call it.
+        /// The display name, such as `Python`.
         program: &'static str,
-        /// Where it is.
+        /// The path of the program.
         path: PathBuf,
-        /// The version it has.
+        /// The version that was found.
         version: String,
-        /// The oldest version that will do.
+        /// The minimum version.
         needed: &'static str,
-        /// How to get a newer one.
+        /// How to install a newer version.
         fix: String,
     },
-    /// A program is there and does not say its version.
+    /// A program was found, but it failed to print its version.
     #[error("{} does not run: {reason}", path.display())]
     DoesNotRun {
-        /// Where it is.
+        /// The path of the program.
         path: PathBuf,
-        /// Its last line, or why it could not be started.
+        /// Its last line of output, or why it could not be started.
         reason: String,
-        /// How to install it anew.
+        /// How to reinstall it.
         fix: String,
     },
-    /// The app's virtual environment has no working Python, often because the one it was made with is gone.
+    /// The app's virtual environment has no working Python, often because its base interpreter was removed.
     #[error("the virtual environment {} is broken: {reason}", folder.display())]
     BrokenVirtualEnv {
         /// The virtual environment.
         folder: PathBuf,
-        /// What its Python said.
+        /// Why its Python does not work.
         reason: String,
-        /// How to get rid of it.
+        /// How to remove it.
         fix: String,
     },
-    /// The folder that would become the virtual environment holds something else.
-    #[error("{} is in the way: it holds files and is no virtual environment", folder.display())]
+    /// The folder for the new virtual environment contains other files.
+    #[error("cannot create a virtual environment in {}: the folder contains other files", folder.display())]
     InTheWay {
         /// The folder.
         folder: PathBuf,
     },
-    /// Python came without what makes virtual environments or installs packages, as on a bare Debian.
+    /// The Python installation lacks `venv` or `pip`. This is the default on Debian.
     #[error("{} has no {module} module", python.display())]
     NoModule {
         /// The interpreter.
         python: PathBuf,
         /// `venv` or `pip`.
         module: &'static str,
-        /// How to add it.
+        /// How to install the module.
         fix: String,
     },
     /// A package that the app needs is not installed.
     #[error("{package} is not installed{place}")]
     NotInstalled {
-        /// The package, as it is imported.
+        /// The import name of the package.
         package: &'static str,
-        /// Where it was looked for, beginning with a space; may be empty.
+        /// Where it was searched, beginning with a space. It may be empty.
         place: String,
-        /// The exact command, or the line to add.
+        /// The command to run, or the line to add.
         fix: String,
     },
-    /// The files that package.json names as `main` do not exist.
+    /// No file matches `main` of package.json.
     #[error("no file matches \"main\" of package.json: {main}{after}")]
     NotBuilt {
         /// The file or pattern.
         main: String,
-        /// Empty, or that a build has just run.
+        /// Empty, or a note that a build has just run.
         after: &'static str,
-        /// The exact command, or what to correct.
+        /// The command to run, or what to correct.
         fix: String,
     },
-    /// The folder holds the sources of a Java app, which is run as packaged.
-    #[error("{} holds the sources of a Java app, not the packaged app", folder.display())]
+    /// The folder contains the sources of a Java app. Only packaged apps can run.
+    #[error("{} contains the sources of a Java app, not the packaged app", folder.display())]
     NotPackaged {
         /// The folder.
         folder: PathBuf,
         /// The command that packages it, or the folder to run.
         fix: String,
     },
-    /// A program ended with a failure.
+    /// A program exited with a failure.
     #[error("`{command}` failed, {status}{}", last_lines(output))]
     CommandFailed {
         /// The command line.
         command: String,
-        /// How it ended, such as `exit status: 1`.
+        /// The exit status, such as `exit status: 1`.
         status: String,
-        /// Its last lines.
+        /// Its last lines of output.
         output: Vec<String>,
     },
-    /// A program took too long and was ended.
-    #[error("`{command}` was ended after {}{}", minutes(*limit), last_lines(output))]
+    /// A program exceeded its time limit and was killed.
+    #[error("`{command}` timed out after {}{}", minutes(*limit), last_lines(output))]
     TimedOut {
         /// The command line.
         command: String,
-        /// How long it was given.
+        /// The time limit.
         limit: Duration,
-        /// Its last lines.
+        /// Its last lines of output.
         output: Vec<String>,
     },
     /// A program could not be started.
@@ -126,20 +126,20 @@ pub enum SetupError {
     NotStarted {
         /// The command line.
         command: String,
-        /// Why.
+        /// The reported error.
         source: io::Error,
     },
-    /// A file or folder of the app could not be used.
+    /// A file or folder of the app could not be read, created, written or deleted.
     #[error("{} cannot be {action}: {source}", path.display())]
     File {
         /// The file or folder.
         path: PathBuf,
-        /// `read`, `created`, `written`, `deleted`.
+        /// `found`, `read`, `created`, `written` or `deleted`.
         action: &'static str,
-        /// Why.
+        /// The reported error.
         source: io::Error,
     },
-    /// The app's package.json is not what npm would accept.
+    /// The app's package.json is invalid.
     #[error("{} is not valid: {reason}", path.display())]
     InvalidManifest {
         /// The file.
@@ -150,7 +150,7 @@ pub enum SetupError {
 }
 
 impl SetupError {
-    /// What to do or to run, in one line. None if the text says all there is.
+    /// Returns what to do or which command to run, in one line. `None` if the message is sufficient.
     pub fn fix(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Missing { fix, .. }
@@ -165,7 +165,7 @@ impl SetupError {
                 Some(format!("rename or delete {}, then start again", folder.display()).into())
             }
             Self::CommandFailed { command, .. } => {
-                Some(format!("correct what it reports, then start again; by hand: {command}").into())
+                Some(format!("correct what it reports, then start again; manual command: {command}").into())
             }
             Self::TimedOut { command, .. } => {
                 Some(format!("run it yourself, then start with --no-install: {command}").into())
@@ -177,7 +177,7 @@ impl SetupError {
         }
     }
 
-    /// For `map_err`: the error of an action on a file.
+    /// Returns a function for `map_err` that creates the error of an action on a file.
     pub(super) fn file(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::File { path, action, source }

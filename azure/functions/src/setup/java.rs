@@ -1,4 +1,4 @@
-//! Preparing a Java app: finding Java, and refusing sources that were not packaged.
+//! Prepares a Java app: finds Java, and rejects sources that were not packaged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use super::command::quote_argument;
 use super::program::{RequiredProgram, VERSION_LIMIT, find_executable};
 use super::{Setup, SetupError};
 
-/// A build tool: its project files, where it puts packaged apps, and the command that does so.
+/// A build tool: its project files, its output folder for packaged apps, and its package command.
 struct BuildTool {
     projects: &'static [&'static str],
     output: &'static str,
@@ -53,7 +53,7 @@ fn find(setup: &mut Setup<'_>) -> Result<PathBuf, SetupError> {
         return Err(RequiredProgram::Java.missing(format!("{}java on the PATH", home.unwrap_or_default())));
     };
     if let Some(home) = home {
-        let message = format!("JAVA_HOME names {}, where no Java is", home.display());
+        let message = format!("JAVA_HOME is {}, which contains no Java", home.display());
         setup.notice(
             format!("{message}; {} is used", path.display()),
             "correct or unset JAVA_HOME".to_owned(),
@@ -62,12 +62,12 @@ fn find(setup: &mut Setup<'_>) -> Result<PathBuf, SetupError> {
     Ok(path)
 }
 
-/// The version in a line such as `openjdk version "17.0.15" 2025-04-15`.
+/// Returns the version in a line such as `openjdk version "17.0.15" 2025-04-15`.
 fn version_in(line: &str) -> Option<&str> {
     line.split_once("version \"")?.1.split('"').next()
 }
 
-/// A project's own folder has no function.json: those are made when it is packaged.
+/// Rejects a project folder without function.json files. Packaging creates them.
 fn refuse_sources(setup: &Setup<'_>) -> Result<(), SetupError> {
     if setup.has_function_json() {
         return Ok(());
@@ -85,7 +85,7 @@ fn refuse_sources(setup: &Setup<'_>) -> Result<(), SetupError> {
     Ok(())
 }
 
-/// The first folder with a host.json, by name.
+/// Returns the first folder with a host.json, by name.
 fn packaged_app(output: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(output).ok()?;
     entries.flatten().map(|entry| entry.path()).filter(|folder| folder.join("host.json").is_file()).min()
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_found_in_old_and_new_words() {
+    fn the_version_is_found_in_old_and_new_formats() {
         assert_eq!(version_in("openjdk version \"17.0.15\" 2025-04-15"), Some("17.0.15"));
         assert_eq!(version_in("java version \"1.8.0_392\""), Some("1.8.0_392"));
         assert_eq!(version_in("Picked up JAVA_TOOL_OPTIONS: -Xmx1g"), None);

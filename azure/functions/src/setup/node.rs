@@ -1,4 +1,4 @@
-//! Preparing a Node app: Node itself, the packages of package.json, and the build that TypeScript needs.
+//! Prepares a Node app: Node itself, the packages of package.json, and the build of TypeScript sources.
 
 mod build;
 mod entry_files;
@@ -30,7 +30,7 @@ async fn find(setup: &mut Setup<'_>) -> Result<PathBuf, SetupError> {
     let path = match setup.named_executable(RequiredProgram::Node) {
         Some(named) => {
             let path = named?;
-            // npm and the scripts it runs find their node on the PATH.
+            // npm and its scripts find node on the PATH.
             if let Some(value) = path.parent().and_then(|folder| setup.prepend_to_path(folder)) {
                 setup.prepared.environment.push(("PATH".to_owned(), value));
             }

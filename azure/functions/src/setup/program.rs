@@ -1,4 +1,5 @@
-//! Finding a language's program, comparing its version, and how to install it on each platform.
+//! Finds the programs of a language, checks their versions, and suggests how to install them
+//! on each platform.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use super::{Setup, SetupError};
 
-/// How long a program may take to say its version: a cold start on a slow disk, not more.
+/// How long a program may take to print its version. This allows for a cold start on a slow disk.
 pub(super) const VERSION_LIMIT: Duration = Duration::from_secs(60);
 
 /// A program that apps need.
@@ -20,7 +21,7 @@ pub(super) enum RequiredProgram {
     Java,
 }
 
-/// What decides how programs are installed.
+/// The operating system, which decides how programs are installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OperatingSystem {
     Linux,
@@ -39,7 +40,7 @@ impl OperatingSystem {
 }
 
 impl RequiredProgram {
-    /// What people call it.
+    /// Returns the display name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Python => "Python",
@@ -49,7 +50,7 @@ impl RequiredProgram {
         }
     }
 
-    /// The oldest version that runs our workers: as numbers, and as text.
+    /// Returns the minimum version that runs our workers, as numbers and as text.
     pub(super) fn minimum_version(self) -> (ProgramVersion, &'static str) {
         match self {
             Self::Python => (ProgramVersion { major: 3, minor: 9 }, "3.9"),
@@ -58,7 +59,7 @@ impl RequiredProgram {
         }
     }
 
-    /// How to install it, or a newer one, on a platform.
+    /// Returns the command that installs the program, or a newer version, on a platform.
     pub(super) fn fix(self, platform: OperatingSystem) -> &'static str {
         use OperatingSystem::{Linux, Macos, Windows};
         match (self, platform) {
@@ -90,7 +91,8 @@ impl RequiredProgram {
         SetupError::DoesNotRun { path: path.to_path_buf(), reason: failure_reason(error), fix }
     }
 
-    /// Refuses a version that is too old. A version that cannot be read is not refused: it may be a newer form.
+    /// Rejects a version that is too old. A version that cannot be parsed is accepted, because it
+    /// may be newer.
     pub(super) fn check_version(self, path: &Path, version: &str) -> Result<(), SetupError> {
         let (oldest, needed) = self.minimum_version();
         match ProgramVersion::parse(version) {
@@ -114,7 +116,7 @@ pub(super) struct ProgramVersion {
 }
 
 impl ProgramVersion {
-    /// Reads `3.11.7`, `v20.1`, and Java's `17`, `21-ea` and `1.8.0_392`, which is 8.
+    /// Parses `3.11.7`, `v20.1`, and Java's `17`, `21-ea` and `1.8.0_392`, which is 8.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut numbers = text
             .trim()
@@ -128,27 +130,28 @@ impl ProgramVersion {
     }
 }
 
-/// What a program that failed said last, or how it ended.
+/// Returns the last line of output of a failed program, or its exit status.
 pub(super) fn failure_reason(error: &SetupError) -> String {
     match error {
         SetupError::CommandFailed { status, output, .. } => output.last().unwrap_or(status).clone(),
         SetupError::NotStarted { source, .. } => source.to_string(),
-        SetupError::TimedOut { limit, .. } => format!("no answer within {limit:.0?}"),
+        SetupError::TimedOut { limit, .. } => format!("no output within {limit:.0?}"),
         error => error.to_string(),
     }
 }
 
 impl Setup<'_> {
-    /// The first program of this name on the PATH.
+    /// Returns the first program of this name on the PATH.
     pub(super) fn find_on_path(&self, name: &str) -> Option<PathBuf> {
         let path = self.variable("PATH")?;
-        // A relative folder on the PATH means another one in the app folder, where programs are run.
+        // Programs run in the app folder, where a relative entry of the PATH would refer to another folder.
         env::split_paths(&path)
             .filter(|folder| folder.is_absolute())
             .find_map(|folder| find_executable(&folder.join(name)))
     }
 
-    /// The program that the settings name, as they name it.
+    /// Returns the program that the settings name, or an error if it was not found. `None` if they
+    /// name no program.
     pub(super) fn named_executable(&self, program: RequiredProgram) -> Option<Result<PathBuf, SetupError>> {
         let named = self.options.executable.as_ref()?;
         let is_bare = named.components().count() == 1 && named.parent() == Some(Path::new(""));
@@ -157,18 +160,18 @@ impl Setup<'_> {
             _ => find_executable(&self.app.join(named)),
         };
         let place = if is_bare { " on the PATH" } else { "" };
-        let looked_for = || format!("{}{place}, which the settings name", named.display());
+        let looked_for = || format!("{}{place}, as configured in the settings", named.display());
         Some(found.ok_or_else(|| program.missing(looked_for())))
     }
 
-    /// A PATH with `folder` before everything else. None if the folder's name cannot be on a PATH.
+    /// Returns the PATH with `folder` first. `None` if the folder's name is not allowed in a PATH.
     pub(super) fn prepend_to_path(&self, folder: &Path) -> Option<OsString> {
         let rest = self.variable("PATH").unwrap_or_default();
         env::join_paths(std::iter::once(folder.to_path_buf()).chain(env::split_paths(&rest))).ok()
     }
 }
 
-/// The file at `path` that can be run, with the ending that Windows gives it.
+/// Returns `path` if it is an executable file. On Windows, the extensions exe, cmd and bat are tried.
 pub(super) fn find_executable(path: &Path) -> Option<PathBuf> {
     if !cfg!(windows) {
         return is_executable(path).then(|| path.to_path_buf());
@@ -200,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_of_every_program_are_read() {
+    fn versions_of_every_program_are_parsed() {
         let parsed = |text| ProgramVersion::parse(text).map(|version| (version.major, version.minor));
         assert_eq!(parsed("3.9.18"), Some((3, 9)));
         assert_eq!(parsed("v20.20.2"), Some((20, 20)));
@@ -211,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_version_is_enough_and_one_below_is_not() {
+    fn the_minimum_version_is_accepted_and_older_ones_are_rejected() {
         let python = |version| RequiredProgram::Python.check_version(Path::new("/p"), version).is_ok();
         assert!(python("3.9.0") && python("3.14.0a1") && !python("3.8.20") && !python("2.7.18"));
         let java = |version| RequiredProgram::Java.check_version(Path::new("/j"), version).is_ok();

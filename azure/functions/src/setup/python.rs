@@ -1,9 +1,14 @@
-//! Preparing a Python app: its interpreter, and the packages of requirements.txt.
+//! Prepares a Python app: its interpreter, and the packages of requirements.txt.
 //!
-//! The interpreter is, in this order: the one the settings name; a virtual environment in the app folder; the
-//! active one; the system's, if the app was deployed with its packages or has no requirements.txt; else a
-//! virtual environment that is created as `.venv`. A virtual environment of the user's is left alone as long
-//! as `azure.functions` is found in it.
+//! The interpreter is the first of these that applies:
+//!
+//! 1. the interpreter that the settings name,
+//! 2. a virtual environment in the app folder,
+//! 3. the active virtual environment,
+//! 4. the system's Python, if the app was deployed with its packages or has no requirements.txt,
+//! 5. a new virtual environment, `.venv`.
+//!
+//! A virtual environment of the user is not changed if it contains `azure.functions`.
 
 mod interpreter;
 mod requirements;
@@ -37,7 +42,7 @@ pub(super) async fn prepare(setup: &mut Setup<'_>) -> Result<(), SetupError> {
             Ok(python) => python,
             Err(broken) if found.is_ours() && setup.options.install => {
                 found.delete()?;
-                setup.notice(format!("{broken}; it was made anew"), None);
+                setup.notice(format!("{broken}; it was created again"), None);
                 create(setup).await?
             }
             Err(broken) => return Err(broken),
@@ -62,7 +67,7 @@ async fn create(setup: &Setup<'_>) -> Result<PythonInterpreter, SetupError> {
     VirtualEnv::create(setup, &base).await?.python(setup).await
 }
 
-/// Installs the requirements if they are not, and refuses an interpreter that has no `azure.functions`.
+/// Installs missing requirements, and rejects an interpreter that has no `azure.functions`.
 async fn ensure_packages(
     setup: &mut Setup<'_>,
     python: PythonInterpreter,
@@ -84,7 +89,7 @@ async fn ensure_packages(
         };
     };
     let Some(folder) = python.virtual_env.clone() else {
-        // Packages of the system's Python are for its owner to change.
+        // Packages of the system's Python are not changed.
         if python.has_functions {
             return Ok(python);
         }
@@ -120,7 +125,8 @@ async fn ensure_packages(
     if python.has_functions { Ok(python) } else { not_installed(&place, ADD_PACKAGE.to_owned()) }
 }
 
-/// Why the requirements have to be installed into a virtual environment, or None.
+/// Returns why the requirements must be installed into a virtual environment, or `None` if they are
+/// up to date.
 fn reason_to_install(
     folder: &Path,
     python: &PythonInterpreter,
@@ -130,7 +136,7 @@ fn reason_to_install(
     let missing = Some("azure.functions is missing");
     match InstallStamp::read(folder) {
         Some(stamp) if stamp == *wanted => {
-            // All was installed, so only a package that has been taken away is worth another try.
+            // Everything was installed. A new attempt helps only if a package was removed since.
             missing.filter(|_| !python.has_functions && requirements.includes_functions_library())
         }
         Some(_) => Some("requirements.txt or Python has changed"),
@@ -143,7 +149,7 @@ fn install_command(setup: &Setup<'_>, python: &PythonInterpreter) -> CommandLine
     python.pip_install(setup).arg("-r").arg(setup.app.join(requirements::FILE))
 }
 
-/// The commands that create a virtual environment, for who may not or does not want us to.
+/// Returns the commands with which the user can create a virtual environment and install the requirements.
 fn manual_install_commands(setup: &Setup<'_>, python: &PythonInterpreter) -> String {
     let requirements = setup.app.join(requirements::FILE);
     if setup.options.executable.is_some() {
@@ -160,7 +166,7 @@ fn manual_install_commands(setup: &Setup<'_>, python: &PythonInterpreter) -> Str
     format!("{python} -m venv {folder} && {inside} -m pip install -r {}", quote_argument(requirements))
 }
 
-/// The packages that a deployed app brings along.
+/// Returns the folder of packages that a deployed app includes.
 fn deployed_packages(app: &Path) -> Option<PathBuf> {
     Some(app.join(".python_packages").join("lib").join("site-packages")).filter(|folder| folder.is_dir())
 }
@@ -185,7 +191,7 @@ async fn deployed(setup: &mut Setup<'_>, packages: &Path) -> Result<(), SetupErr
     use_interpreter(setup, python)
 }
 
-/// Notes the interpreter, and the variables that `activate` of its virtual environment would set.
+/// Stores the interpreter, and the variables that `activate` of its virtual environment would set.
 fn use_interpreter(setup: &mut Setup<'_>, python: PythonInterpreter) -> Result<(), SetupError> {
     if let Some(folder) = python.virtual_env {
         if let Some(path) = python.path.parent().and_then(|programs| setup.prepend_to_path(programs)) {

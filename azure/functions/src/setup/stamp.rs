@@ -1,4 +1,4 @@
-//! Notes of what was installed, so that it is installed again when the app asks for something else.
+//! [`InstallStamp`]: records what was installed, so that a change of the requirements triggers a new install.
 
 use std::fs;
 use std::path::Path;
@@ -7,10 +7,10 @@ use sha2::{Digest, Sha256};
 
 use super::SetupError;
 
-/// The name of the note in a virtual environment or `node_modules`.
+/// The name of the stamp file in a virtual environment or `node_modules`.
 pub(super) const INSTALLED: &str = ".bindpost-installed";
 
-/// What an app asks for, as one hash.
+/// A hash of the requirements of an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InstallStamp(String);
 
@@ -18,14 +18,14 @@ impl InstallStamp {
     pub(super) fn from_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
-            // The length keeps apart what would read the same joined.
+            // The length separates parts that would be equal when joined.
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         }
         Self(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// The note in `folder`, if there is one.
+    /// Reads the stamp in `folder`, if it exists.
     pub(super) fn read(folder: &Path) -> Option<Self> {
         fs::read_to_string(folder.join(INSTALLED)).ok().map(|text| Self(text.trim().to_owned()))
     }
@@ -35,7 +35,7 @@ impl InstallStamp {
         fs::write(&file, format!("{}\n", self.0)).map_err(SetupError::file(&file, "written"))
     }
 
-    /// Takes the note away before an install: one that is interrupted then leaves none.
+    /// Deletes the stamp before an install, so that an interrupted install leaves none.
     pub(super) fn remove(folder: &Path) -> Result<(), SetupError> {
         let file = folder.join(INSTALLED);
         match fs::remove_file(&file) {

@@ -1,7 +1,8 @@
-//! One stream to one worker, whichever framing it has: questions, answers, invocations, logs.
+//! One stream to one worker, with either framing: requests, responses, invocations and logs.
 //!
-//! Answers find their question by their kind and by function or invocation id. They never do by `request_id`, except
-//! for the status: the public Python worker answers most requests with the id of its command line.
+//! Responses are matched to requests by their kind and by function or invocation id. `request_id` is
+//! used only for the status, because the public Python worker answers most requests with the id from
+//! its command line.
 
 pub(crate) mod calls;
 pub(crate) mod invoke;
@@ -40,14 +41,14 @@ pub(crate) struct WorkerChannel {
     calls: InvocationTable,
     questions: Mutex<PendingRequests>,
     capabilities: OnceLock<HashMap<String, String>>,
-    /// Functions the worker was told to load, and why it could not. By id.
+    /// The results of load requests, by function id. An error is the reason why the worker could not load it.
     loaded: Mutex<HashMap<String, Result<(), String>>>,
     ended: watch::Sender<Option<String>>,
     events: Arc<dyn WorkerEvents>,
     meter: RateLimiter,
 }
 
-/// Questions without an answer yet.
+/// Requests without a response yet.
 #[derive(Default)]
 struct PendingRequests {
     init: Option<oneshot::Sender<WorkerInitResponse>>,
@@ -57,13 +58,13 @@ struct PendingRequests {
     ended: bool,
 }
 
-/// The stream ended before the answer came.
+/// The stream ended before the response was received.
 #[derive(Debug)]
 pub(crate) struct StreamEnded;
 
-/// Why an invocation does not run.
+/// Why an invocation was not started.
 pub(crate) enum InvocationNotStarted {
-    /// The stream has ended before it could be sent: another worker may take it.
+    /// The stream ended before the invocation was sent. Another worker may run it.
     Unsent(Box<Invocation>),
     Failed(InvocationError),
 }
@@ -95,7 +96,7 @@ impl WorkerChannel {
         }
     }
 
-    /// The first question: who are you, and what can you do?
+    /// Sends the init request and stores the capabilities of the worker.
     pub(crate) async fn init(&self, request: WorkerInitRequest) -> Result<WorkerInitResponse, StreamEnded> {
         let answer = self.send_request(Content::WorkerInitRequest(request), |questions, sender| {
             questions.init = Some(sender);
@@ -105,7 +106,7 @@ impl WorkerChannel {
         Ok(response)
     }
 
-    /// Whether the worker declared a capability. Values are free text: Java says its own name.
+    /// Returns whether the worker declared a capability. Any value that is not empty enables it.
     pub(crate) fn has_capability(&self, capability: &str) -> bool {
         self.capabilities
             .get()
@@ -113,7 +114,8 @@ impl WorkerChannel {
             .is_some_and(|value| !value.is_empty())
     }
 
-    /// Asks which functions the app has. Only for workers that index: the public Java worker dies of it.
+    /// Requests the list of functions. Call it only for workers that index: the public Java worker crashes
+    /// on this request.
     pub(crate) async fn index(&self, app: &str) -> Result<FunctionMetadataResponse, StreamEnded> {
         let request = FunctionsMetadataRequest { function_app_directory: app.to_owned() };
         let answer = self.send_request(Content::FunctionsMetadataRequest(request), |questions, sender| {
@@ -122,13 +124,14 @@ impl WorkerChannel {
         answer.await.map_err(|_| StreamEnded)
     }
 
-    /// Lets the worker load functions. Failures are kept: invocations of those functions fail without a question.
+    /// Makes the worker load functions. Failures are stored, and later invocations of those functions
+    /// fail at once.
     pub(crate) async fn load(
         &self,
         functions: &[Arc<Function>],
         limit: Duration,
     ) -> Result<Vec<Result<(), String>>, StreamEnded> {
-        // None for a function whose id another one has: no answer could tell them apart.
+        // `None` for a function with a duplicate id, because responses could not be matched.
         let mut answers = Vec::with_capacity(functions.len());
         {
             let mut questions = self.questions();
@@ -174,7 +177,7 @@ impl WorkerChannel {
         Ok(results)
     }
 
-    /// Sends an invocation. The answer is ready to be waited for; dropping that cancels the invocation.
+    /// Sends an invocation. Dropping the result cancels the invocation.
     pub(crate) fn invoke(
         self: &Arc<Self>,
         invocation: Invocation,
@@ -213,13 +216,13 @@ impl WorkerChannel {
         Err(InvocationError::NotLoaded { message })
     }
 
-    /// Asks whether the worker is still there.
+    /// Sends a status request and waits for the response.
     pub(crate) async fn status(&self) -> Result<(), StreamEnded> {
         let id = new_id();
         let (sender, receiver) = oneshot::channel();
         {
             let mut questions = self.questions();
-            // Questions that were given up; the worker may never answer them.
+            // Remove requests that timed out. The worker may never answer them.
             questions.status.retain(|_, sender| !sender.is_closed());
             questions.status.insert(id.clone(), sender);
         }
@@ -227,19 +230,19 @@ impl WorkerChannel {
         receiver.await.map_err(|_| StreamEnded)
     }
 
-    /// Asks the worker to exit. Says whether it understands that.
+    /// Asks the worker to exit. Returns whether the worker supports this request and it was sent.
     pub(crate) fn terminate(&self, grace: Duration) -> bool {
         let request = WorkerTerminate { grace_period: Some(grace.into()) };
         self.has_capability("HandlesWorkerTerminateMessage")
             && self.send(new_id(), Content::WorkerTerminate(request)).is_ok()
     }
 
-    /// Invocations that somebody waits for.
+    /// Returns the number of running invocations, without cancelled ones.
     pub(crate) fn waiting_count(&self) -> usize {
         self.calls.waiting_count()
     }
 
-    /// Invocations that the worker has not answered, whether or not somebody waits.
+    /// Returns the number of invocations that the worker has not answered, including cancelled ones.
     pub(crate) fn running_count(&self) -> usize {
         self.calls.running_count()
     }
@@ -248,17 +251,17 @@ impl WorkerChannel {
         self.calls.is_running(invocation)
     }
 
-    /// No invocation begins here any more; those that run go on.
+    /// Accepts no further invocations. Running ones continue.
     pub(crate) fn retire(&self) {
         self.calls.close();
     }
 
-    /// The stream has ended. No invocation begins any more; those that run are failed by `fail_all`, by whoever knows
-    /// why the stream ended.
+    /// Marks the stream as ended. No further invocations are accepted. Running ones fail when `fail_all` is
+    /// called with the reason.
     pub(crate) fn end(&self, reason: &str) {
         self.calls.close();
         {
-            // Whoever waits for an answer hears of the end by its sender being gone.
+            // Dropping the senders ends the pending requests with an error.
             let mut questions = self.questions();
             *questions = PendingRequests { ended: true, ..PendingRequests::default() };
         }
@@ -275,7 +278,7 @@ impl WorkerChannel {
         self.ended.borrow().is_some()
     }
 
-    /// Waits for the end of the stream; the answer is its reason.
+    /// Waits for the end of the stream and returns its reason.
     pub(crate) async fn wait_for_end(&self) -> String {
         let mut ended = self.ended.subscribe();
         match ended.wait_for(Option::is_some).await {
@@ -284,14 +287,14 @@ impl WorkerChannel {
         }
     }
 
-    /// Ends the stream from our side, and every invocation with an error.
+    /// Ends the stream from our side. Every invocation fails.
     pub(crate) fn fail_all(&self, reason: &str) {
         self.end(reason);
         self.calls.fail_all(reason);
         self.outbox.close(CloseReason::Done);
     }
 
-    /// Takes one message of the worker.
+    /// Handles one message of the worker.
     pub(crate) fn receive(&self, item: IncomingMessage) {
         let message = match item {
             IncomingMessage::Message(message) => *message,
@@ -322,7 +325,7 @@ impl WorkerChannel {
             Some(Content::WorkerInitResponse(response)) => {
                 send_answer(self.questions().init.take(), response)
             }
-            // A second StartStream, words that only a host says, and whatever we do not know.
+            // A second StartStream, messages that only a host sends, and unknown messages are ignored.
             _ => {}
         }
     }
@@ -336,7 +339,7 @@ impl WorkerChannel {
         send_answer(self.questions().loads.remove(&response.function_id), response);
     }
 
-    /// Reports log records that were dropped, for when no further record comes.
+    /// Reports dropped log records. This is needed when no further record arrives.
     pub(crate) fn report_dropped(&self) {
         self.report(self.meter.take_dropped());
     }
@@ -355,7 +358,7 @@ impl WorkerChannel {
         }
     }
 
-    /// Something the operator should see, but nobody waits for.
+    /// Logs an error that belongs to no invocation.
     fn log_error(&self, reason: String) {
         self.log(LogRecord {
             level: super::events::LogSeverity::Error,
@@ -366,7 +369,7 @@ impl WorkerChannel {
         });
     }
 
-    /// Nobody waits for the invocation any more.
+    /// Cancels an invocation. The worker is notified if it supports cancellation.
     pub(crate) fn abandon(&self, id: &str) {
         if self.calls.abandon(id) && self.has_capability("HandlesInvocationCancelMessage") {
             let cancel = InvocationCancel { invocation_id: id.to_owned(), grace_period: None };

@@ -1,13 +1,13 @@
-//! Why a worker did not start, and why an invocation did not succeed.
+//! The errors of worker starts and of invocations.
 
 use std::fmt;
 use std::io;
 use std::time::Duration;
 
-/// Why a worker did not start. The text shows the command and the last lines of its console.
+/// Why a worker did not start. The message shows the command and the last lines of its console.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerStartError {
-    #[error("cannot make the address for workers to connect to: {0}")]
+    #[error("cannot listen for workers: {0}")]
     Listen(#[source] io::Error),
     #[error("cannot start `{command}`: {source}")]
     Spawn { command: String, source: io::Error },
@@ -24,10 +24,10 @@ pub enum WorkerStartError {
 }
 
 impl WorkerStartError {
-    /// The reason without commands, paths and console lines, for those who only call the app.
+    /// Returns the reason without commands, paths and console lines, for callers of the app.
     pub fn brief(&self) -> String {
         match self {
-            Self::Listen(_) => "it has no address to connect to".into(),
+            Self::Listen(_) => "the host cannot listen for workers".into(),
             Self::Spawn { source, .. } => format!("it cannot be started: {}", source.kind()),
             Self::Exited { status, .. } => format!("{status}, before it was ready"),
             Self::TimedOut { step, after, .. } => {
@@ -40,7 +40,7 @@ impl WorkerStartError {
     }
 }
 
-/// A step on the way to a worker that serves.
+/// A step of the start of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartStep {
     Connect,
@@ -77,24 +77,24 @@ impl fmt::Display for ConsoleTail {
 /// Why an invocation did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvocationError {
-    /// The function ran and failed. `stack` holds local paths: for the log only.
+    /// The function ran and failed. `stack` contains local paths and is only for the log.
     #[error("{message}")]
     Failed { message: String, stack: String },
-    /// The worker ended while the function ran. Whether the function had an effect is not known, so nobody retries.
+    /// The worker exited while the function ran. The function may have had effects, so it is not retried.
     #[error("worker exited: {reason}")]
     WorkerExited { reason: String },
     #[error("the function did not answer within {} s", after.as_secs_f32())]
     TimedOut { after: Duration },
-    /// The worker could not load the function; it was not asked to run it.
+    /// The worker could not load the function. No request was sent.
     #[error("the function is not loaded: {message}")]
     NotLoaded { message: String },
-    /// No worker was up in time.
+    /// No worker was available in time.
     #[error("no worker is running: {reason}")]
     NoWorker { reason: String },
-    /// The worker said that the invocation was cancelled.
+    /// The worker reported that the invocation was cancelled.
     #[error("the invocation was cancelled")]
     Cancelled,
-    /// The request or the answer is larger than a message may be, or the answer cannot be read.
+    /// The request or the response exceeds the maximum message size, or the response cannot be decoded.
     #[error("{reason}")]
     Message { reason: String },
 }

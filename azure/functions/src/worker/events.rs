@@ -1,4 +1,4 @@
-//! What workers have to tell besides the answers of invocations.
+//! Events of workers: their start and exit, console lines and log records.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,23 +7,23 @@ use std::time::Duration;
 use super::limits::{CATEGORY, LINE};
 use super::wire::proto::RpcLog;
 
-/// Hears what happens to the workers. Every method does nothing unless it is implemented.
+/// Receives the events of workers. By default, every method does nothing.
 ///
-/// The calls come from the tasks that read from workers: an implementation must be quick and must not wait.
+/// The tasks that read from workers call these methods, so an implementation must not block.
 pub trait WorkerEvents: Send + Sync + 'static {
     /// A worker is ready for invocations.
     fn worker_started(&self, worker: WorkerNumber, about: &WorkerDetails) {
         let _ = (worker, about);
     }
-    /// A worker's process or stream has ended, wanted or not.
+    /// A worker's process or stream has ended, either intentionally or not.
     fn worker_exited(&self, worker: WorkerNumber, reason: &str) {
         let _ = (worker, reason);
     }
-    /// A worker that ended will be replaced, after a delay.
+    /// A worker that exited will be replaced after a delay.
     fn worker_restarting(&self, reason: &str, delay: Duration) {
         let _ = (reason, delay);
     }
-    /// Workers ended too often; there will be no further start. The host should exit with an error.
+    /// Workers exited too often. No further worker is started. The host should exit with an error.
     fn workers_failed(&self, reason: &str) {
         let _ = reason;
     }
@@ -35,20 +35,20 @@ pub trait WorkerEvents: Send + Sync + 'static {
     fn log(&self, worker: WorkerNumber, log: LogRecord) {
         let _ = (worker, log);
     }
-    /// Console lines, or log records outside invocations, above the rate were dropped. Both are counted apart, and
-    /// reported once a second.
+    /// Console lines, or log records outside of invocations, exceeded the rate limit and were dropped. They
+    /// are counted separately and reported at most once a second.
     fn dropped(&self, worker: WorkerNumber, lines: u64) {
         let _ = (worker, lines);
     }
 }
 
-/// Hears nothing.
+/// Ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoEvents;
 
 impl WorkerEvents for NoEvents {}
 
-/// Which worker of the app: 1, 2, 3 … in the order of their starts.
+/// The number of a worker of the app: 1, 2, 3 … in the order of their starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkerNumber(pub u64);
 
@@ -58,16 +58,16 @@ impl fmt::Display for WorkerNumber {
     }
 }
 
-/// What a worker said about itself.
+/// The properties that a worker reported.
 #[derive(Clone, Debug, Default)]
 pub struct WorkerDetails {
-    /// The id of the process.
+    /// The process id.
     pub pid: u32,
     /// `python`, `node`, `java` …
     pub runtime: String,
     pub runtime_version: String,
     pub worker_version: String,
-    /// What the worker can do. A capability counts if its value is not empty, whatever it says.
+    /// The worker's capabilities. A capability is enabled if its value is not empty.
     pub capabilities: HashMap<String, String>,
 }
 
@@ -76,11 +76,11 @@ pub struct WorkerDetails {
 pub struct ConsoleLine<'a> {
     pub text: &'a str,
     pub from: ConsoleSource,
-    /// Whether it came on stderr.
+    /// Whether it was written to stderr.
     pub stderr: bool,
 }
 
-/// Who wrote a console line.
+/// The source of a console line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsoleSource {
     /// The functions of the app.
@@ -96,13 +96,13 @@ pub struct LogRecord {
     pub origin: LogOrigin,
     /// The logger's name, at most 1 KiB.
     pub category: String,
-    /// At most 64 KiB; the rest is cut off.
+    /// The text, truncated to 64 KiB.
     pub message: String,
-    /// Message and stack of an exception that was logged. Not for MCP clients: it holds local paths.
+    /// Message and stack of a logged exception. It contains local paths and is not sent to MCP clients.
     pub exception: Option<String>,
 }
 
-/// How much a log record matters.
+/// The severity of a log record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogSeverity {
     Trace,
@@ -113,7 +113,7 @@ pub enum LogSeverity {
     Critical,
 }
 
-/// Who wrote a log record.
+/// The source of a log record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogOrigin {
     /// The function.
@@ -152,7 +152,7 @@ impl LogRecord {
         }
     }
 
-    /// The bytes of its texts.
+    /// Returns the total size of its texts, in bytes.
     pub(super) fn size(&self) -> usize {
         self.category.len() + self.message.len() + self.exception.as_ref().map_or(0, String::len)
     }
@@ -170,7 +170,7 @@ impl LogRecord {
     }
 }
 
-/// The text, shortened to at most `limit` bytes at a character's border.
+/// Truncates the text to at most `limit` bytes, at a character boundary.
 pub(super) fn truncate_text(mut text: String, limit: usize) -> String {
     if text.len() > limit {
         let end = (0..=limit).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);

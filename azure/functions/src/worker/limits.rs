@@ -1,49 +1,54 @@
-//! Times and sizes that the workers are held to.
+//! Timeouts and limits for workers.
 
 use std::time::Duration;
 
-/// Times and sizes that the workers are held to. The defaults are those of the Functions host, where it has one.
+/// Timeouts and limits for workers. The defaults are those of the Functions host, where it has one.
 #[derive(Clone, Debug)]
 pub struct WorkerLimits {
-    /// From the start of a process to its first message.
+    /// The time from the start of a process to its first message.
     pub connect: Duration,
-    /// For the answer to the init request. Node's public worker asks for two minutes.
+    /// The timeout for the response to the init request. Node's public worker configures two minutes.
     pub init: Duration,
-    /// For the list of functions.
+    /// The timeout for the list of functions.
     pub index: Duration,
-    /// For the answers to all load requests.
+    /// The timeout for the responses to all load requests.
     pub load: Duration,
-    /// How long an invocation waits when no worker is up.
+    /// How long an invocation waits when no worker is available.
     pub wait_for_worker: Duration,
-    /// From the cancel of a timed out invocation until its worker is replaced, unless it answers.
+    /// The grace period after the timeout of a cancelled or timed out invocation. A worker that has not
+    /// answered by then is replaced.
     pub cancel_grace: Duration,
-    /// How long the other invocations of a worker that is being replaced may go on.
+    /// How long the other invocations of a worker may continue while it is being replaced.
     pub drain: Duration,
     /// How long a worker may take to exit after `WorkerTerminate`.
     pub terminate: Duration,
     /// How long a worker may take to exit after SIGTERM, before SIGKILL.
     pub sigterm: Duration,
-    /// Between two questions after a worker's health; also the time it has to answer.
+    /// The interval between two health checks of a worker, and the timeout of each.
     pub health_interval: Duration,
-    /// Health questions in a row without an answer, while invocations are pending, after which a worker is replaced.
+    /// The number of consecutive failed health checks, while invocations are pending, after which a
+    /// worker is replaced.
     pub health_misses: u32,
-    /// Between any two starts of a process.
+    /// The minimum time between two process starts.
     pub start_spacing: Duration,
-    /// Before the second restart; it doubles with each further one. The first restart is at once.
+    /// The delay before the second restart. It doubles with each further restart. The first
+    /// restart is immediate.
     pub restart_delay: Duration,
-    /// Where that doubling ends.
+    /// The maximum restart delay.
     pub restart_delay_max: Duration,
-    /// Restarts after a crash that each process may have within `restart_window`; then the pool has failed.
+    /// The number of restarts after crashes, for each process, within `restart_window`. Above it,
+    /// the pool fails.
     pub restarts_per_process: usize,
-    /// See `restarts_per_process`.
+    /// The time window for `restarts_per_process`.
     pub restart_window: Duration,
-    /// Bytes of one message, in either direction.
+    /// The maximum size of one message in either direction, in bytes.
     pub message: usize,
-    /// Log records of one invocation that may wait; more are dropped and counted.
+    /// The maximum number of queued log records of one invocation. More are dropped and counted.
     pub waiting_logs: usize,
-    /// Bytes of those records; more are dropped and counted.
+    /// The maximum size of those records, in bytes. More are dropped and counted.
     pub waiting_log_bytes: usize,
-    /// Console lines, or log records outside invocations, per second and worker; more are dropped and counted.
+    /// The maximum number of console lines, or of log records outside of invocations, per second and worker.
+    /// More are dropped and counted.
     pub lines_per_second: u32,
 }
 
@@ -74,9 +79,9 @@ impl Default for WorkerLimits {
     }
 }
 
-/// The longest console line or log text that is kept, in bytes.
+/// The maximum length of a console line or log text, in bytes.
 pub(super) const LINE: usize = 64 << 10;
-/// The longest name of a logger that is kept, in bytes.
+/// The maximum length of a logger's name, in bytes.
 pub(super) const CATEGORY: usize = 1 << 10;
-/// Processes of one app.
+/// The maximum number of processes of one app.
 pub(super) const MAX_PROCESSES: usize = 10;

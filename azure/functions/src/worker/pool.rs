@@ -1,6 +1,8 @@
-//! The workers of one app: which of them runs an invocation, and what happens when one ends.
+//! The pool of workers of one app. It selects the worker that runs an invocation and replaces
+//! workers that exit.
 //!
-//! `supervise.rs` watches each worker and starts others in its place; here is what the host calls.
+//! This file has the functions that the host calls. `supervise.rs` watches each worker
+//! and starts replacements.
 
 pub(crate) mod arrivals;
 pub(crate) mod start;
@@ -35,30 +37,30 @@ impl std::fmt::Debug for WorkerPool {
     }
 }
 
-/// A worker with new files or settings, which has told its functions but does not serve yet.
+/// A worker with new files or settings. It has listed its functions but does not serve yet.
 pub struct PreparedWorker {
     worker: Arc<Worker>,
-    /// What it found in the app.
+    /// The functions that it found in the app.
     pub indexing: IndexingResult,
 }
 
 /// Whether the workers can serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PoolHealth {
-    /// So many workers serve.
+    /// This many workers serve.
     Serving(usize),
-    /// None serves at the moment; the reason why the last one ended.
+    /// No worker serves at the moment. Contains the reason why the last one exited.
     Restarting(String),
-    /// Workers ended too often; there will be no further start.
+    /// Workers exited too often. No further worker is started.
     Failed(String),
     Stopping,
 }
 
-/// Why a function could not be loaded; in the order of the functions.
+/// The result of loading each function, in the order of the functions.
 pub type LoadResults = Vec<Result<(), String>>;
 
 impl WorkerPool {
-    /// Starts the first worker of an app and asks it for the functions. Next comes `load`.
+    /// Starts the first worker of an app and requests the list of functions. Call `load` next.
     pub async fn start(
         launch: WorkerLaunch,
         limits: WorkerLimits,
@@ -72,8 +74,8 @@ impl WorkerPool {
         Ok((workers, indexing))
     }
 
-    /// Lets the first worker load the functions, and starts the others. Those that cannot be loaded fail every
-    /// invocation with the reason.
+    /// Makes the first worker load the functions, and starts the other workers. Invocations of functions that
+    /// cannot be loaded fail with the reason.
     pub async fn load(&self, functions: Vec<Arc<Function>>) -> Result<LoadResults, WorkerStartError> {
         let first = self.pool.state().first.take();
         match first {
@@ -82,7 +84,8 @@ impl WorkerPool {
         }
     }
 
-    /// Starts a worker for changed files or settings, beside those that serve. Next comes `replace_all`.
+    /// Starts a worker for changed files or settings, while the others continue to serve.
+    /// Call `replace_all` next.
     pub async fn prepare(&self, launch: WorkerLaunch) -> Result<PreparedWorker, WorkerStartError> {
         let pool = &self.pool;
         pool.unless_stopped(async {
@@ -96,7 +99,7 @@ impl WorkerPool {
         .await
     }
 
-    /// Lets a fresh worker serve in place of all others, which finish what they run and end.
+    /// Replaces all workers by a prepared one. The old workers finish their invocations and exit.
     pub async fn replace_all(
         &self,
         fresh: PreparedWorker,
@@ -113,7 +116,7 @@ impl WorkerPool {
             state.generation = Some(Arc::clone(&worker.generation));
             state.functions = functions.into();
             state.wanted = wanted;
-            // Other files deserve another try.
+            // The restart budget starts again for changed files.
             state.restarts.clear();
             state.vacancies = (1..wanted).map(|_| WorkerVacancy { reason: None, counted: false }).collect();
             std::mem::take(&mut state.serving)
@@ -129,7 +132,8 @@ impl WorkerPool {
 
     /// Runs a function on the least busy worker. Dropping the future cancels the invocation.
     ///
-    /// All log records of the invocation are handed to `logs` before the outcome is there. Nothing is ever sent twice.
+    /// All log records of the invocation are passed to `logs` before the function returns. An invocation is
+    /// never sent twice.
     pub async fn invoke(
         &self,
         mut invocation: Invocation,
@@ -170,7 +174,7 @@ impl WorkerPool {
         }
     }
 
-    /// Waits until workers ended too often; the answer is why. The host should exit then.
+    /// Waits until workers have exited too often, and returns the reason. The host should then exit.
     pub async fn wait_for_failure(&self) -> String {
         match self.pool.failed.subscribe().wait_for(Option::is_some).await {
             Ok(reason) => reason.clone().unwrap_or_default(),
@@ -178,30 +182,30 @@ impl WorkerPool {
         }
     }
 
-    /// What the workers that serve said about themselves.
+    /// Returns the properties that the serving workers reported.
     pub fn worker_details(&self) -> Vec<(WorkerNumber, WorkerDetails)> {
         self.pool.state().serving.iter().map(|worker| (worker.number, worker.about.clone())).collect()
     }
 
-    /// The last lines of the consoles, for when an app has no functions and nobody knows why.
+    /// Returns the last lines of the consoles. They may explain why an app has no functions.
     pub fn last_lines(&self) -> Vec<String> {
         let state = self.pool.state();
         let first = state.first.iter().map(|fresh| &fresh.worker);
         first.chain(&state.serving).flat_map(|worker| worker.console.tail().0).collect()
     }
 
-    /// Invocations that somebody waits for.
+    /// Returns the number of running invocations, without cancelled ones.
     pub fn in_flight(&self) -> usize {
         let state = self.pool.state();
         state.serving.iter().chain(&state.retiring).map(|worker| worker.channel.waiting_count()).sum()
     }
 
-    /// Takes no further invocation, waits for those that run, then ends all workers. Returns how many invocations
-    /// were not finished at the limit; they have failed.
+    /// Accepts no further invocations, waits for the running ones, then stops all workers. Returns the number
+    /// of invocations that were not finished at the limit. These have failed.
     pub async fn drain(&self, limit: Duration) -> usize {
         let workers = self.pool.begin_stop();
         let deadline = Instant::now() + limit;
-        // Once per stop, so a look from time to time is enough.
+        // This runs once per stop, so polling is sufficient.
         while self.in_flight() > 0 && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -215,7 +219,7 @@ impl WorkerPool {
         unfinished
     }
 
-    /// Ends all workers at once, whatever they run.
+    /// Kills all workers immediately.
     pub fn kill(&self) {
         for worker in self.pool.begin_stop() {
             worker.process.signal(StopSignal::Kill);
@@ -230,8 +234,8 @@ impl Drop for WorkerPool {
     }
 }
 
-/// Sees to it that an invocation nobody waits for any more, because it took too long or its caller has gone, does not
-/// hold its worker for longer than one that is waited for.
+/// Limits how long a cancelled or timed out invocation may keep its worker busy. After its timeout and a
+/// grace period, the worker is replaced.
 struct OverdueGuard {
     worker: Option<Arc<Worker>>,
     invocation: Arc<str>,
@@ -257,15 +261,15 @@ impl Drop for OverdueGuard {
     }
 }
 
-/// What the tasks around the workers share.
+/// The state of the pool, shared by its tasks.
 pub(crate) struct SharedPool {
     pub(crate) limits: WorkerLimits,
     pub(crate) events: Arc<dyn WorkerEvents>,
     state: Mutex<PoolState>,
     numbers: AtomicU64,
-    /// A worker came, or none will come.
+    /// Notified when a worker was added, or when the pool failed or stops.
     changed: Notify,
-    /// There is a vacancy, or no more need to fill any.
+    /// Notified when there is a vacancy, or when the pool stops.
     pub(crate) vacancy: Notify,
     pub(crate) failed: watch::Sender<Option<String>>,
     stopped: watch::Sender<bool>,
@@ -273,28 +277,28 @@ pub(crate) struct SharedPool {
 
 #[derive(Default)]
 pub(crate) struct PoolState {
-    /// The worker that was started to index, until it serves.
+    /// The worker that was started for indexing, until it serves.
     first: Option<PreparedWorker>,
     pub(crate) generation: Option<Arc<WorkerGeneration>>,
     pub(crate) functions: Arc<[Arc<Function>]>,
     pub(crate) serving: Vec<Arc<Worker>>,
-    /// Workers that finish what they run.
+    /// Workers that finish their invocations and then exit.
     pub(crate) retiring: Vec<Arc<Worker>>,
     pub(crate) wanted: usize,
     pub(crate) vacancies: VecDeque<WorkerVacancy>,
-    /// When workers were started again after a crash.
+    /// The times of restarts after a crash.
     pub(crate) restarts: VecDeque<Instant>,
     pub(crate) last_start: Option<Instant>,
-    /// Why the last worker ended, without paths.
+    /// Why the last worker exited, without paths.
     pub(crate) last_end: String,
     pub(crate) stopping: bool,
 }
 
-/// A place for a worker to be started.
+/// A worker that has to be started.
 pub(crate) struct WorkerVacancy {
-    /// Why the worker that was there is gone.
+    /// Why the previous worker exited.
     pub(crate) reason: Option<String>,
-    /// Whether its start uses up the budget.
+    /// Whether this start counts toward the restart limit.
     pub(crate) counted: bool,
 }
 
@@ -316,7 +320,7 @@ impl SharedPool {
         WorkerNumber(self.numbers.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// The least busy worker; waits for one if there is none.
+    /// Returns the least busy worker. Waits if no worker is available.
     async fn least_busy_worker(&self) -> Result<Arc<Worker>, InvocationError> {
         if let Some(worker) = self.pick()? {
             return Ok(worker);
@@ -329,7 +333,7 @@ impl SharedPool {
                 return Ok(worker);
             }
             if tokio::time::timeout_at(deadline, changed).await.is_err() {
-                let reason = format!("the last one ended: {}", self.state().last_end);
+                let reason = format!("the last one exited: {}", self.state().last_end);
                 return Err(InvocationError::NoWorker { reason });
             }
         }
@@ -343,13 +347,13 @@ impl SharedPool {
         let open = state.serving.iter().filter(|worker| !worker.channel.has_ended());
         let best = open.min_by_key(|worker| worker.channel.running_count()).map(Arc::clone);
         if best.is_none() && self.failed.borrow().is_some() {
-            let reason = format!("workers keep ending; the last one: {}", state.last_end);
+            let reason = format!("workers keep exiting; the last one: {}", state.last_end);
             return Err(InvocationError::NoWorker { reason });
         }
         Ok(best)
     }
 
-    /// Gives a worker its place among those that serve, unless it is not wanted any more.
+    /// Adds a worker to those that serve. A worker that is no longer needed is killed.
     pub(crate) fn add_worker(self: &Arc<Self>, worker: Arc<Worker>) {
         {
             let mut state = self.state();
@@ -365,7 +369,7 @@ impl SharedPool {
         self.changed.notify_waiters();
     }
 
-    /// No worker will come any more: those who wait should not.
+    /// Marks the pool as failed. Invocations that wait for a worker fail.
     pub(crate) fn fail(&self, reason: String) {
         self.events.workers_failed(&reason);
         self.failed.send_replace(Some(reason));
@@ -386,7 +390,7 @@ impl SharedPool {
         workers
     }
 
-    /// Runs the future, but not beyond the end of the pool.
+    /// Runs the future until it completes or the pool has stopped.
     pub(crate) async fn unless_stopped<T>(
         &self,
         future: impl Future<Output = Result<T, WorkerStartError>>,

@@ -1,4 +1,4 @@
-//! A worker as a process: start it, read its console, signal it with all its children, learn how it ended.
+//! The process of a worker: its start, its console, signals to its process group, and its exit.
 
 pub(crate) mod console;
 pub(crate) mod launch;
@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use self::console::ProcessConsole;
 
-/// How long the console of a process that ended may take to be read to its end.
+/// How long to read the console of a process that has exited.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// A running or ended process. Dropping it kills the process and its children.
@@ -28,7 +28,7 @@ pub(crate) struct ChildProcess {
     kill: watch::Sender<bool>,
 }
 
-/// How hard a process is asked to end.
+/// How a process is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopSignal {
     Terminate,
@@ -36,7 +36,7 @@ pub(crate) enum StopSignal {
 }
 
 impl ChildProcess {
-    /// Starts the command in a process group of its own, so that its whole tree can be ended.
+    /// Starts the command in its own process group, so that all its processes can be killed.
     pub(crate) async fn start(mut command: Command, console: Arc<ProcessConsole>) -> io::Result<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         #[cfg(unix)]
@@ -59,7 +59,7 @@ impl ChildProcess {
         *self.exit.borrow()
     }
 
-    /// Waits for the end of the process and of its console.
+    /// Waits for the exit of the process and the end of its console.
     pub(crate) async fn wait_for_exit(&self) -> ProcessExit {
         match self.exit.clone().wait_for(Option::is_some).await {
             Ok(exit) => exit.unwrap_or_default(),
@@ -67,7 +67,7 @@ impl ChildProcess {
         }
     }
 
-    /// Signals the process and its children, unless it has ended. A stopped process obeys only `Kill`.
+    /// Signals the process and its children, unless it has exited. A stopped process reacts only to `Kill`.
     pub(crate) fn signal(&self, signal: StopSignal) {
         if self.exit().is_none() {
             #[cfg(unix)]
@@ -78,7 +78,7 @@ impl ChildProcess {
         }
     }
 
-    /// Waits for the end, for so long; says whether it came.
+    /// Returns whether the process exits within the limit.
     pub(crate) async fn ends_within(&self, limit: Duration) -> bool {
         tokio::time::timeout(limit, self.wait_for_exit()).await.is_ok()
     }
@@ -105,7 +105,7 @@ async fn reap(
             child.wait().await
         }
     };
-    // What the process started must not outlive it, nor keep its console open.
+    // Child processes must not outlive the process or keep its console open.
     #[cfg(unix)]
     signal_group(pid, StopSignal::Kill);
     let _ = pid;
@@ -126,7 +126,7 @@ fn signal_group(pid: u32, signal: StopSignal) {
         StopSignal::Kill => Posix::KILL,
     };
     if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        // The group is gone, most likely; there is nothing left to end.
+        // An error usually means that the group no longer exists.
         let _ = kill_process_group(group, signal);
     }
 }
@@ -138,7 +138,7 @@ pub(crate) struct ProcessExit {
     signal: Option<i32>,
 }
 
-/// With this code a public worker says that it wants to be started again.
+/// The exit code with which a public worker requests a restart.
 const RESTART: i32 = 200;
 
 impl ProcessExit {
@@ -178,13 +178,13 @@ struct SpawnRequest {
 
 /// Starts the command from one thread that lives as long as this program.
 ///
-/// A launcher may ask the kernel to signal the worker when its parent dies. The parent, to the kernel, is the thread
-/// that made the process: a thread of the runtime may end before the program does.
+/// A launcher may ask the kernel to signal the worker when its parent exits. For the kernel, the parent is
+/// the thread that created the process, and a thread of the runtime may end before the program does.
 async fn spawn(command: Command) -> io::Result<Child> {
     static SPAWNER: OnceLock<mpsc::Sender<SpawnRequest>> = OnceLock::new();
     let spawner = SPAWNER.get_or_init(|| {
         let (orders, received) = mpsc::channel::<SpawnRequest>();
-        // Without the thread the channel is closed, which the sender below reports.
+        // If the thread cannot be started, the channel is closed and the send below fails.
         let _ = std::thread::Builder::new().name("spawner".into()).spawn(move || {
             for mut order in received {
                 let _guard = order.runtime.enter();
@@ -193,7 +193,7 @@ async fn spawn(command: Command) -> io::Result<Child> {
         });
         orders
     });
-    let gone = || io::Error::other("the thread that starts processes is gone");
+    let gone = || io::Error::other("the thread that starts processes has ended");
     let (reply, child) = oneshot::channel();
     spawner.send(SpawnRequest { command, runtime: Handle::current(), reply }).map_err(|_| gone())?;
     child.await.map_err(|_| gone())?

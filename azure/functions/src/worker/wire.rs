@@ -1,4 +1,4 @@
-//! The worker protocol on the wire: framing, both transports, and the border between wire types and ours
+//! The worker protocol on the wire: framing, both transports, and the conversion between wire types and ours
 //! (`typed_data.rs`, `indexing.rs`).
 
 pub(crate) mod framing;
@@ -7,7 +7,7 @@ pub(crate) mod indexing;
 pub(crate) mod invocation_json;
 pub(crate) mod message;
 pub(crate) mod parts;
-/// The generated message types, for tests that play the worker.
+/// The generated message types, for tests that act as a worker.
 #[doc(hidden)]
 pub mod proto;
 pub(crate) mod socket;

@@ -1,4 +1,4 @@
-//! Apps on disk.
+//! Reads apps from disk.
 
 use std::path::Path;
 use std::time::Duration;
@@ -96,7 +96,7 @@ fn settings_change_host_json() {
 }
 
 #[test]
-fn every_mistake_in_host_json_is_told_with_its_member() {
+fn every_mistake_in_host_json_is_reported_with_its_member() {
     let told = with_host(
         r#"{"version": "1.0", "functionTimeout": "5", "logging": {"logLevel": {"a": "loud"}},
             "extensions": {"mcp": {"serverName": {}, "messageOptions": null, "system": {"webhookAuthorizationLevel": "function"}}},
@@ -105,17 +105,17 @@ fn every_mistake_in_host_json_is_told_with_its_member() {
     .refusal(&[]);
     assert_eq!(
         told,
-        r#"host.json: version: "1.0" is no version of host.json that runs here
+        r#"host.json: version: "1.0" is not a supported version of host.json
   fix: write "version": "2.0"
 host.json: extensions.mcp.messageOptions: Message options cannot be null.
-  fix: write {}, or leave it out
+  fix: write {}, or remove it
 host.json: extensions.mcp.serverName: must be text, and is an object
-host.json: extensions.mcp.system.webhookAuthorizationLevel: "function" is no authorization level
+host.json: extensions.mcp.system.webhookAuthorizationLevel: "function" is not an authorization level
   fix: write System or Anonymous
-host.json: functionTimeout: "5" is no time
+host.json: functionTimeout: "5" is not a valid duration
   fix: write it as hh:mm:ss, like 00:01:30
-host.json: logging.logLevel.a: "loud" is no log level
-  fix: write Trace, Debug, Information, Warning, Error, Critical, None
+host.json: logging.logLevel.a: "loud" is not a log level
+  fix: write one of Trace, Debug, Information, Warning, Error, Critical, None
 host.json: customHandler.description.defaultExecutablePath: is required
   fix: give defaultExecutablePath a text that is not blank
 host.json: customHandler.port: must be a whole number from 0 up, and is "http""#
@@ -123,28 +123,25 @@ host.json: customHandler.port: must be a whole number from 0 up, and is "http""#
 }
 
 #[test]
-fn a_folder_that_is_no_app_is_refused_with_what_to_do() {
+fn a_folder_without_an_app_is_rejected_with_a_fix() {
     let folder = Folder::new();
     assert!(
         folder
             .refusal(&[])
-            .starts_with("host.json: there is none, so this folder is no function app\n  fix: ")
+            .starts_with("host.json: does not exist, so this folder is not a function app\n  fix: ")
     );
     let told = App::open(&folder.path().join("nowhere"), []).unwrap_err().to_string();
     assert!(told.contains("nowhere: cannot open the folder: ") && told.contains("fix: "), "{told}");
     let told = with_host("{\n  \"version\": \"2.0\"\n  \"x\": 1}").refusal(&[]);
-    assert_eq!(told, "host.json: is no JSON: line 3, column 3: expected `,` or `}`");
-    assert_eq!(with_host("[]").refusal(&[]), "host.json: must hold a JSON object, and holds Array");
+    assert_eq!(told, "host.json: is not valid JSON: line 3, column 3: expected `,` or `}`");
+    assert_eq!(with_host("[]").refusal(&[]), "host.json: must contain a JSON object, but has Array");
     assert_eq!(
         with_host("{}").refusal(&[]),
         "host.json: version: is required\n  fix: write \"version\": \"2.0\""
     );
     let folder = Folder::app(&[]);
     std::fs::write(folder.path().join("host.json"), b"\xff\xfe{\0}\0").unwrap();
-    assert_eq!(
-        folder.refusal(&[]),
-        "host.json: is not text in UTF-8\n  fix: save it with the encoding UTF-8"
-    );
+    assert_eq!(folder.refusal(&[]), "host.json: is not valid UTF-8\n  fix: save it with the encoding UTF-8");
 }
 
 #[test]
@@ -172,7 +169,7 @@ fn local_settings_are_read_below_the_environment() {
 }
 
 #[test]
-fn mistakes_in_local_settings_are_told() {
+fn mistakes_in_local_settings_are_reported() {
     let refusal = |text: &str| Folder::app(&[("local.settings.json", text)]).refusal(&[]);
     let told = refusal(r#"{"IsEncrypted": true, "Values": {"A": "CfDJ8"}}"#);
     assert!(told.starts_with("local.settings.json: IsEncrypted: the settings are encrypted"), "{told}");
@@ -184,11 +181,13 @@ fn mistakes_in_local_settings_are_told() {
         assert!(told.contains(&format!("local.settings.json: {member}")), "{told}");
     }
     assert!(!told.contains("secret") && told.contains("A__B"), "{told}");
-    assert!(refusal("{\"Values\": ").starts_with("local.settings.json: is no JSON: line 1, column 11: "));
+    assert!(
+        refusal("{\"Values\": ").starts_with("local.settings.json: is not valid JSON: line 1, column 11: ")
+    );
 }
 
 #[test]
-fn the_runtime_is_what_the_setting_says() {
+fn the_setting_chooses_the_runtime() {
     let folder = Folder::app(&[("package.json", "{}")]);
     for (name, runtime) in
         [("node", WorkerRuntime::Node), ("JAVA", WorkerRuntime::Java), ("python", WorkerRuntime::Python)]
@@ -197,9 +196,7 @@ fn the_runtime_is_what_the_setting_says() {
     }
     let told = folder.refusal(&[("FUNCTIONS_WORKER_RUNTIME", "dotnet-isolated")]);
     assert!(
-        told.starts_with(
-            "FUNCTIONS_WORKER_RUNTIME is \"dotnet-isolated\": it is a .NET app, which bindpost does not run"
-        ),
+        told.starts_with("FUNCTIONS_WORKER_RUNTIME is \"dotnet-isolated\": .NET apps are not supported"),
         "{told}"
     );
     let told = folder.refusal(&[("FUNCTIONS_WORKER_RUNTIME", "powershell")]);
@@ -230,15 +227,15 @@ fn the_runtime_is_inferred_from_the_files() {
     let python = app(&[("main.py", "")]).open(&[("PYTHON_SCRIPT_FILE_NAME", "main.py")]).unwrap();
     assert_eq!(python.runtime, WorkerRuntime::Python);
     for (files, told) in [
-        (vec![], "nothing says which language the app is written in"),
+        (vec![], "the language of the app is unknown"),
         (
             vec![("requirements.txt", ""), ("package.json", "")],
             "the app has both a requirements.txt and a package.json",
         ),
-        (vec![("My.csproj", "")], "the app has a My.csproj: it is a .NET app"),
+        (vec![("My.csproj", "")], "the app has a My.csproj: .NET apps are not supported"),
         (
             vec![("F/function.json", function("../bin/a.dll").as_str())],
-            "a function.json of the app names a .dll: it is a .NET app",
+            "a function.json of the app names a .dll: .NET apps are not supported",
         ),
     ] {
         let refusal = app(&files).refusal(&[]);
@@ -290,7 +287,7 @@ fn functions_of_java_are_read_from_their_folders() {
 }
 
 #[test]
-fn a_mistake_in_one_function_leaves_the_others() {
+fn a_mistake_in_one_function_does_not_affect_the_others() {
     let timer = r#"{"scriptFile": "gone.js", "bindings": [{"type": "timerTrigger", "name": "t"}]}"#;
     let good = format!(r#"{{"bindings": [{TOOL}], }}"#);
     let folder = Folder::app(&[
@@ -338,10 +335,11 @@ fn a_mistake_in_one_function_leaves_the_others() {
         told,
         [
             "1st/function.json: function 1st: '1st' is not a valid function name.".to_owned(),
-            "Broken/function.json: function Broken: is no JSON: line 2, column 15: expected value".to_owned(),
+            "Broken/function.json: function Broken: is not valid JSON: line 2, column 15: expected value"
+                .to_owned(),
             "NoBindings/function.json: function NoBindings: bindings: must be an array of objects".to_owned(),
             format!(
-                "NoScript/function.json: function NoScript: scriptFile: there is no file {}",
+                "NoScript/function.json: function NoScript: scriptFile: {} does not exist",
                 gone.display()
             ),
             "NoScript/function.json: function NoScript: mcpToolTrigger.toolName: is required".to_owned(),
@@ -350,12 +348,12 @@ fn a_mistake_in_one_function_leaves_the_others() {
 }
 
 #[test]
-fn sources_of_a_java_app_are_told_from_the_app() {
+fn sources_of_a_java_app_are_distinguished_from_the_app() {
     let folder = Folder::app(&[("pom.xml", "")]).without("function_app.py");
     let found = folder.open(&[]).unwrap().function_folders();
     assert!(
         found.problems[0]
             .to_string()
-            .contains("fix: run `mvn package`, then give the folder target/azure-functions/")
+            .contains("fix: run `mvn package`, then pass the folder target/azure-functions/")
     );
 }

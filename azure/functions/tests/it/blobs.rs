@@ -1,4 +1,4 @@
-//! Blob stores: one contract for all of them, and what each does when things go wrong.
+//! Tests the blob stores: one contract for all of them, and the faults of each.
 
 mod azurite;
 mod contract;
@@ -17,7 +17,7 @@ use bindpost_azure_functions::blobs::{
     StorageConnection, StorageCredential,
 };
 
-/// The key of every emulator, and a name no error may show.
+/// The key of every emulator, and a name that no error may show.
 const ACCOUNT: &str = "devstoreaccount1";
 const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
@@ -25,7 +25,7 @@ fn path(text: &str) -> BlobPath {
     BlobPath::parse(text).unwrap()
 }
 
-/// An account at this address, with the emulator's key.
+/// Opens an account at this address, with the emulator's key.
 fn keyed(address: &str, settings: &BlobSettings) -> BlobStore {
     let key = SharedKey::new(ACCOUNT, KEY).unwrap();
     let account =
@@ -34,7 +34,7 @@ fn keyed(address: &str, settings: &BlobSettings) -> BlobStore {
     BlobStore::Azure(AzureStore::new(account, settings).unwrap())
 }
 
-/// What a connection string leads to, without any other setting.
+/// Resolves a connection string, without any other setting.
 fn from_connection_string(text: &str) -> StorageConnection {
     let lookup = |name: &str| (name == "AzureWebJobsStorage").then(|| text.to_owned());
     StorageConnection::resolve("", &lookup).unwrap()

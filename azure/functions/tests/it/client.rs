@@ -1,5 +1,5 @@
-//! An MCP client for every way to talk to the host: both eras of streamable HTTP, calls without a handshake,
-//! and HTTP+SSE. Tests that hold for all ways are written once.
+//! An MCP client for every way to talk to the host: streamable HTTP of legacy and modern revisions, calls
+//! without a handshake, and HTTP+SSE. A test for all ways is written once.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -14,26 +14,26 @@ use serde_json::{Map, Value, json};
 use tokio::net::TcpStream;
 
 pub(crate) const PATH: &str = "/runtime/webhooks/mcp";
-/// Longer than anything here takes on a busy machine.
+/// The timeout of a test, longer than any test takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// No function here asks that often.
+/// The maximum number of rounds. No function here asks that often.
 const MOST_ROUNDS: usize = 40;
 
 pub(crate) async fn within<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(PATIENCE, future).await.expect("it took too long")
 }
 
-/// How a client talks to the server.
+/// The transport and revision that a client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// 2026-07-28: every request stands alone.
+    /// Stateless requests of 2026-07-28.
     Alone,
     /// Streamable HTTP with a handshake, of this revision.
     Session(&'static str),
-    /// Streamable HTTP of the same era, without the handshake.
+    /// Streamable HTTP of a legacy revision, without the handshake.
     Cold,
-    /// HTTP+SSE.
+    /// The HTTP+SSE transport.
     Sse,
 }
 
@@ -41,7 +41,7 @@ impl Way {
     pub(crate) const LATEST: Way = Way::Session("2025-11-25");
     pub(crate) const ALL: [Way; 5] =
         [Way::Alone, Way::LATEST, Way::Session("2025-06-18"), Way::Cold, Way::Sse];
-    /// Those in which the server knows its client, and can ask it.
+    /// Those in which the server has the client's capabilities and can ask it.
     pub(crate) const ACQUAINTED: [Way; 4] = [Way::Alone, Way::LATEST, Way::Session("2025-06-18"), Way::Sse];
 
     pub(crate) fn revision(self) -> &'static str {
@@ -53,30 +53,30 @@ impl Way {
     }
 }
 
-/// Answers what a server asks: method and params to a result.
+/// Answers requests of the server: returns the result for a method and its params.
 pub(crate) type Answers = fn(&str, &Value) -> Value;
 
 pub(crate) struct Client {
     pub(crate) way: Way,
     /// The id of the session, if there is one.
     pub(crate) session: Option<String>,
-    /// What `initialize` or `server/discover` told.
+    /// The result of `initialize` or `server/discover`.
     pub(crate) greeting: Value,
-    /// Notifications that came, in order.
+    /// The notifications received, in order.
     pub(crate) heard: Vec<Value>,
-    /// Least level of log messages; only for requests that stand alone, sessions set theirs by a request.
+    /// The minimum level of log messages, for stateless requests. Sessions set theirs by a request.
     pub(crate) log_level: Option<&'static str>,
     pub(crate) answers: Answers,
     address: SocketAddr,
-    /// Headers of every request.
+    /// The headers of every request.
     headers: Vec<(&'static str, String)>,
-    /// Where to post, and the stream on which HTTP+SSE answers.
+    /// The path to post to, and the stream of HTTP+SSE for responses.
     endpoint: String,
     stream: Option<Events>,
     next_id: u64,
 }
 
-/// A request whose answer has not come yet. Dropping it closes the connection it came on.
+/// A request without a response yet. Dropping it closes its connection.
 pub(crate) struct Call {
     pub(crate) id: u64,
     events: Option<Events>,
@@ -87,7 +87,7 @@ impl Client {
         Client::connect_with(address, way, &[]).await
     }
 
-    /// A client that sends these headers with all it sends.
+    /// Connects a client that sends these headers with every request.
     pub(crate) async fn connect_with(
         address: SocketAddr,
         way: Way,
@@ -159,13 +159,13 @@ impl Client {
         Call { id, events: (self.way != Way::Sse).then_some(events) }
     }
 
-    /// The next message that came for a request, or `None` when there is no more.
+    /// Returns the next message for a request, or `None` at the end.
     pub(crate) async fn message_of(&mut self, call: &mut Call) -> Option<Value> {
         let events = call.events.as_mut().or(self.stream.as_mut()).unwrap();
         events.message().await
     }
 
-    /// Sends a request, answers what the server asks meanwhile, and gives the response.
+    /// Sends a request, answers the requests of the server, and returns the response.
     pub(crate) async fn ask(&mut self, method: &str, mut params: Value) -> Value {
         for _ in 0..MOST_ROUNDS {
             let mut call = self.begin(method, params.clone()).await;
@@ -197,13 +197,13 @@ impl Client {
         panic!("{:?} {method}: the server does not stop asking", self.way);
     }
 
-    /// The result of a request that must succeed.
+    /// Returns the result of a request that must succeed.
     pub(crate) async fn result(&mut self, method: &str, params: Value) -> Value {
         let response = self.ask(method, params).await;
         response.get("result").unwrap_or_else(|| panic!("{:?} {method}: {response}", self.way)).clone()
     }
 
-    /// Code and text of the error that a request must end with.
+    /// Returns the code and text of a request that must fail.
     pub(crate) async fn error(&mut self, method: &str, params: Value) -> (i64, String) {
         let response = self.ask(method, params).await;
         let error = response.get("error").unwrap_or_else(|| panic!("{:?} {method}: {response}", self.way));
@@ -214,7 +214,7 @@ impl Client {
         self.result("tools/call", json!({"name": tool, "arguments": arguments})).await
     }
 
-    /// The text of a tool's result, which must succeed and be one block of text.
+    /// Returns the text of a tool's result, which must be a success with one block of text.
     pub(crate) async fn text(&mut self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments).await;
         assert_ne!(result["isError"], true, "{:?} {tool}: {result}", self.way);
@@ -224,7 +224,7 @@ impl Client {
         }
     }
 
-    /// The one item of a resource.
+    /// Returns the only item of a resource.
     pub(crate) async fn read(&mut self, uri: &str) -> Value {
         let result = self.result("resources/read", json!({"uri": uri})).await;
         match result["contents"].as_array().map(Vec::as_slice) {
@@ -233,7 +233,7 @@ impl Client {
         }
     }
 
-    /// The messages of a prompt, as role and text.
+    /// Returns the messages of a prompt, as role and text.
     pub(crate) async fn prompt(&mut self, name: &str, arguments: Value) -> Vec<(String, String)> {
         let result = self.result("prompts/get", json!({"name": name, "arguments": arguments})).await;
         let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{name}: {result}")).to_owned();
@@ -241,7 +241,7 @@ impl Client {
         messages.map(|message| (text(&message["role"]), text(&message["content"]["text"]))).collect()
     }
 
-    /// The definitions in a list: `member` of the result of `method`.
+    /// Returns the definitions of a list: `member` of the result of `method`.
     pub(crate) async fn list(&mut self, method: &str, member: &str) -> Vec<Value> {
         let result = self.result(method, json!({})).await;
         assert_eq!(result.get("nextCursor"), None, "all are on one page");
@@ -252,7 +252,7 @@ impl Client {
         self.tell(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
     }
 
-    /// Asks for log messages from this level on, the way each era does.
+    /// Requests log messages from this level on, as each revision does it.
     pub(crate) async fn listen(&mut self, level: &'static str) {
         if self.way == Way::Alone {
             self.log_level = Some(level);
@@ -261,7 +261,7 @@ impl Client {
         }
     }
 
-    /// Sends what is not answered.
+    /// Sends a message that has no response.
     async fn tell(&mut self, message: &Value) {
         let events = self.post(message, Vec::new()).await;
         assert_eq!(events.status, StatusCode::ACCEPTED, "{message}");
@@ -284,7 +284,7 @@ fn capabilities() -> Value {
     json!({"elicitation": {}, "sampling": {}, "roots": {}})
 }
 
-/// What came back: messages in a stream, or one by itself.
+/// The response: messages in a stream, or a single message.
 pub(crate) struct Events {
     pub(crate) status: StatusCode,
     pub(crate) head: HeaderMap,
@@ -295,7 +295,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// The kind and the data of the next event; a body that is no stream counts as one message.
+    /// Returns the kind and the data of the next event. A body that is not a stream is one message.
     pub(crate) async fn event(&mut self) -> Option<(String, String)> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -328,7 +328,7 @@ impl Events {
                 let start = format!("{name}: ");
                 block.lines().find_map(|line| line.strip_prefix(&start).map(str::to_owned))
             };
-            // Comments keep a connection alive, and an event without data only names itself.
+            // Comments keep a connection alive. An event without data is ignored.
             if let Some(data) = field("data").filter(|data| !data.is_empty()) {
                 self.ready.push_back((field("event").unwrap_or_else(|| "message".to_owned()), data));
             }
@@ -356,7 +356,7 @@ pub(crate) async fn post(
     send(address, Method::POST, path, &all, body).await
 }
 
-/// Sends one request on a connection of its own.
+/// Sends one request on a new connection.
 pub(crate) async fn send(
     address: SocketAddr,
     method: Method,

@@ -1,4 +1,4 @@
-//! The examples do what their first lines say: the same server in three languages, so the same assertions.
+//! Tests the examples. They are the same server in three languages, so the assertions are the same.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use crate::client::Way;
 use crate::served::{Launch, Served};
 
-/// What an example has that others have not.
+/// The differences between the examples.
 struct Example {
     launch: fn() -> Launch,
-    /// Custom handlers answer at once, so there is nothing to tell meanwhile.
+    /// Custom handlers answer at once, so they report no progress.
     tells_progress: bool,
 }
 
@@ -27,20 +27,20 @@ const CUSTOM_HANDLER: Example =
 
 #[tokio::test]
 async fn snippets_in_python() {
-    does_what_it_says(&PYTHON).await;
+    behaves_as_described(&PYTHON).await;
 }
 
 #[tokio::test]
 async fn snippets_in_node() {
-    does_what_it_says(&NODE).await;
+    behaves_as_described(&NODE).await;
 }
 
 #[tokio::test]
 async fn snippets_in_a_custom_handler() {
-    does_what_it_says(&CUSTOM_HANDLER).await;
+    behaves_as_described(&CUSTOM_HANDLER).await;
 }
 
-async fn does_what_it_says(example: &Example) {
+async fn behaves_as_described(example: &Example) {
     let host = (example.launch)().serve();
     introduces_itself(&host).await;
     for way in [Way::Alone, Way::LATEST, Way::Sse] {
@@ -76,12 +76,12 @@ async fn introduces_itself(host: &Served) {
 
 async fn keeps_snippets(host: &Served, way: Way) {
     let mut client = host.client(way).await;
-    // Whoever runs Azurite runs these tests with it, and it remembers earlier runs.
+    // If Azurite runs, these tests use it, and it keeps the blobs of earlier runs.
     let name = format!("n{:016x}", getrandom::u64().unwrap());
     let missing = client.text("get_snippet", json!({"snippetname": name})).await;
     assert_eq!(missing, format!("There is no snippet {name}."), "{way:?}");
     assert_eq!(client.read(&format!("snippet://{name}")).await["text"], "");
-    // The last ones are Base64 and JSON too, and must stay what they are.
+    // The last ones are also valid Base64 or JSON, and must stay unchanged.
     for snippet in
         ["let x = 1;", "zwei Zeilen:\nGrüße \u{1f980}", "TWFu", r#"{"a":  1}"#, "42", "null", r#""q""#]
     {
@@ -131,7 +131,7 @@ async fn asks_who_signs(host: &Served, way: Way) {
     };
     assert_eq!(client.text("sign_snippet", json!({"snippet": "x = 1"})).await, "x = 1\n-- Ada", "{way:?}");
     client.answers = |_, _| json!({"action": "cancel"});
-    assert_eq!(client.text("sign_snippet", json!({"snippet": "x"})).await, "Nobody signed it.", "{way:?}");
+    assert_eq!(client.text("sign_snippet", json!({"snippet": "x"})).await, "It was not signed.", "{way:?}");
 }
 
 async fn reviews_code(host: &Served, way: Way) {

@@ -1,4 +1,4 @@
-//! Folders of apps that tests write.
+//! Writes the folders of apps for tests.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use bindpost_azure_functions::problem::AppError;
 
 use crate::scratch::Scratch;
 
-/// A folder that is gone when the test is over.
+/// A folder that is deleted after the test.
 pub(crate) struct Folder(Scratch);
 
 impl Folder {
@@ -16,13 +16,13 @@ impl Folder {
         Folder(Scratch::new())
     }
 
-    /// A Python app with these files.
+    /// Creates a Python app with these files.
     pub(crate) fn app(files: &[(&str, &str)]) -> Folder {
         let folder = Folder::new().with("host.json", r#"{"version": "2.0"}"#).with("function_app.py", "");
         files.iter().fold(folder, |folder, (name, text)| folder.with(name, text))
     }
 
-    /// The same with one more file.
+    /// Adds a file.
     pub(crate) fn with(self, name: &str, text: &str) -> Folder {
         let path = self.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -30,7 +30,7 @@ impl Folder {
         self
     }
 
-    /// The same without a file.
+    /// Removes a file.
     pub(crate) fn without(self, name: &str) -> Folder {
         fs::remove_file(self.path().join(name)).unwrap();
         self
@@ -47,7 +47,7 @@ impl Folder {
         )
     }
 
-    /// Why the app does not open.
+    /// Returns the error with which the app does not open.
     pub(crate) fn refusal(&self, environment: &[(&str, &str)]) -> String {
         self.open(environment).unwrap_err().to_string()
     }

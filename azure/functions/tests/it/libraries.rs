@@ -1,5 +1,5 @@
-//! Every version of the language libraries that brought something for MCP: what an app can declare with it,
-//! clients can list and use.
+//! Tests every version of the language libraries that added MCP features: clients can list and use everything
+//! that an app can declare with it.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn node(version: &str) -> Served {
     Launch::copy_of(&format!("tests/apps/libraries/node-{version}")).node(version).serve()
 }
 
-/// What all these apps have in common, whatever their library made of it.
+/// Checks the entries that all these apps have in common.
 async fn offers_and_runs_everything(host: &Served) -> Client {
     let mut client = host.client(Way::LATEST).await;
     let tools = client.list("tools/list", "tools").await;
@@ -47,7 +47,7 @@ async fn offers_and_runs_everything(host: &Served) -> Client {
     client
 }
 
-/// The schema's types of the arguments of `every_type`, by name, and what is required.
+/// Returns the schema types of the arguments of `every_type`, by name, and the required arguments.
 async fn every_type(client: &mut Client) -> (Vec<(String, Value)>, Value) {
     let tools = client.list("tools/list", "tools").await;
     let schema = &tools.iter().find(|tool| tool["name"] == "every_type").unwrap()["inputSchema"];

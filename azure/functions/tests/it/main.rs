@@ -1,10 +1,10 @@
 //! All tests of the crate, in one binary.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod app;
 mod blobs;
-// Apps that are served find their packages through links.
+// Served apps find their packages through links.
 #[cfg(unix)]
 mod client;
 #[cfg(unix)]
@@ -22,7 +22,7 @@ mod served;
 #[cfg(unix)]
 mod setup;
 mod worker_config;
-// Real processes, real signals.
+// These tests use real processes and signals.
 #[cfg(target_os = "linux")]
 mod worker_calls;
 #[cfg(target_os = "linux")]

@@ -1,15 +1,15 @@
-//! Packages that tests run: installed on first use, kept for the next run.
+//! Packages that tests run. They are installed on first use and kept for the next run.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where packages are kept.
+/// Returns the folder of the packages.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("packages")
 }
 
-/// The folder of an npm package, with what it depends on installed around it.
+/// Returns the folder of an npm package, installed with its dependencies.
 pub(crate) fn npm(name: &str, version: &str) -> PathBuf {
     let prefix = installed(&format!("{name}-{version}"), |prefix| {
         let mut npm = Command::new("npm");
@@ -21,7 +21,7 @@ pub(crate) fn npm(name: &str, version: &str) -> PathBuf {
     prefix.join("node_modules").join(name)
 }
 
-/// The interpreter of a virtual environment that has a package from PyPI.
+/// Returns the interpreter of a virtual environment with a package from PyPI.
 pub(crate) fn pip(name: &str, version: &str) -> PathBuf {
     let prefix = installed(&format!("{name}-{version}"), |prefix| {
         run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(prefix.join("venv")));
@@ -36,12 +36,12 @@ fn python_in(prefix: &Path) -> PathBuf {
     prefix.join("venv").join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
 }
 
-/// A folder that `install` has filled, in this run or in an earlier one.
+/// Returns a folder that `install` has filled, in this run or in an earlier one.
 fn installed(name: &str, install: impl FnOnce(&Path)) -> PathBuf {
     let prefix = folder().join(name);
     let done = prefix.join("installed");
     fs::create_dir_all(&prefix).unwrap();
-    // Test processes that run side by side install it once.
+    // Concurrent test processes install it only once.
     let lock = File::create(prefix.join("lock")).unwrap();
     lock.lock().unwrap();
     if !done.exists() {

@@ -1,7 +1,7 @@
-//! What clients of a function app see, end to end: the fixture apps in `tests/apps`, our own workers, the host,
-//! and every way to talk to it. The scenarios are those of the extension's own end-to-end tests, then more.
+//! End-to-end tests of function apps: the fixture apps in `tests/apps`, the built-in workers, the host, and
+//! every way to talk to it. The scenarios include those of the extension's own end-to-end tests.
 
-/// Makes a test of each scenario and each fixture app.
+/// Creates a test for each scenario and each fixture app.
 macro_rules! for_both_apps {
     ($($scenario:ident),+ $(,)?) => {
         mod python {

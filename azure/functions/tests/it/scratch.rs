@@ -1,8 +1,8 @@
-//! Folders that go away with the test.
+//! Temporary folders of tests.
 
 use std::path::{Path, PathBuf};
 
-/// A new, empty folder.
+/// A new, empty folder that is deleted on drop.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {

@@ -1,4 +1,4 @@
-//! Function apps, each served by a host in this process.
+//! Serves function apps, each by a host in this process.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ pub(crate) enum Language {
     Node,
 }
 
-/// An app that is about to be served: a copy of its folder, and what the environment says.
+/// An app that is about to be served: a copy of its folder, and its environment.
 pub(crate) struct Launch {
     folder: Scratch,
     environment: Vec<(String, String)>,
@@ -37,7 +37,7 @@ pub(crate) struct Launch {
     door: AccessPolicy,
 }
 
-/// An app that is served until this is dropped.
+/// A running app. It stops when this is dropped.
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,
     pub(crate) report: AppReport,
@@ -47,7 +47,7 @@ pub(crate) struct Served {
 }
 
 impl Language {
-    /// The fixture app in this language, not served yet.
+    /// Returns the fixture app in this language, not served yet.
     pub(crate) fn launch(self) -> Launch {
         let launch = Launch::copy_of(match self {
             Language::Python => "tests/apps/python",
@@ -59,7 +59,7 @@ impl Language {
         }
     }
 
-    /// The fixture app, served for all tests that run at the same time.
+    /// Returns the fixture app, served for all tests that run at the same time.
     pub(crate) fn shared(self) -> Arc<Served> {
         static PYTHON: Mutex<Weak<Served>> = Mutex::new(Weak::new());
         static NODE: Mutex<Weak<Served>> = Mutex::new(Weak::new());
@@ -77,7 +77,7 @@ impl Language {
 }
 
 impl Launch {
-    /// A copy of a folder that is named from this crate's.
+    /// Copies a folder. The path is relative to this crate's folder.
     pub(crate) fn copy_of(app: &str) -> Launch {
         let folder = Scratch::new();
         copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join(app), folder.path());
@@ -119,7 +119,7 @@ impl Launch {
         self
     }
 
-    /// Starts a host for it, on a thread of its own: it outlives the runtime of the test that wanted it first.
+    /// Starts a host for it on a separate thread, because it outlives the runtime of the test that starts it.
     pub(crate) fn serve(self) -> Served {
         let Launch { folder, environment, options, door } = self;
         let (tell, told) = mpsc::channel();
@@ -141,7 +141,7 @@ impl Launch {
 }
 
 impl Served {
-    /// A file in the app's folder.
+    /// Returns the path of a file in the app's folder.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -150,7 +150,7 @@ impl Served {
         Client::connect(self.address, way).await
     }
 
-    /// One client for each way to talk to a server.
+    /// Connects one client for each way to talk to a server.
     pub(crate) async fn clients(&self) -> Vec<Client> {
         self.clients_by(&Way::ALL).await
     }
@@ -175,7 +175,7 @@ impl Drop for Served {
     }
 }
 
-/// Copies what belongs to an app, but not what running it has left behind.
+/// Copies the files of an app, but not files that running it has created.
 fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

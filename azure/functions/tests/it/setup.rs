@@ -1,5 +1,5 @@
-//! Making apps ready, with the machine's real Python, pip, Node and npm, and with stubs on a private PATH where
-//! a version, a failure or a choice matters.
+//! Prepares apps with the machine's real Python, pip, Node and npm, and with stubs on a private PATH where a
+//! version, a failure or a choice matters.
 
 mod interrupted;
 mod java;
@@ -20,14 +20,14 @@ use bindpost_azure_functions::setup::{
     PreparedApp, SetupError, SetupOptions, SetupProgress, WorkerRuntime, prepare,
 };
 
-/// A folder of a test, gone with it.
+/// A folder of a test, deleted after it.
 struct Folder(PathBuf);
 
 impl Folder {
     fn new() -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        // The space shows whether paths stay in one piece.
+        // The space tests the quoting of paths.
         let path = std::env::temp_dir().join(format!("bindpost setup {}-{number}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Self(path.canonicalize().unwrap())
@@ -44,8 +44,8 @@ impl Folder {
         path
     }
 
-    /// Writes a program. The copy is made by another process: a file that this one had open for writing may
-    /// still be open in a child that another test just started, and then it cannot be run.
+    /// Writes a program. Another process copies it: a file that this process had open for writing may still
+    /// be open in a child that another test just started, and then it cannot be executed.
     fn stub(&self, name: &str, script: &str) -> PathBuf {
         let source = self.write(&format!("{name}.source"), &format!("#!/bin/sh\n{script}\n"));
         let path = self.path(name);
@@ -76,7 +76,7 @@ async fn until_exists(path: &Path) {
     }
 }
 
-/// Keeps what it is told.
+/// Records the progress.
 #[derive(Default)]
 struct Kept {
     started: Mutex<Vec<String>>,
@@ -96,7 +96,7 @@ impl SetupProgress for Kept {
     }
 }
 
-/// One call of `prepare`, with an environment that holds a PATH and nothing else.
+/// One call of `prepare`, with an environment that has only a PATH.
 struct Preparation {
     runtime: WorkerRuntime,
     app: PathBuf,
@@ -108,7 +108,7 @@ struct Preparation {
 
 struct Outcome {
     result: Result<PreparedApp, SetupError>,
-    /// The steps that ran to their end.
+    /// The steps that completed.
     steps: Vec<String>,
     output: Vec<String>,
 }
@@ -165,7 +165,7 @@ impl Preparation {
         Outcome { result, steps, output: kept.output.into_inner().unwrap() }
     }
 
-    /// Runs, expecting success.
+    /// Runs and expects success.
     async fn ready(self) -> (PreparedApp, Vec<String>) {
         let outcome = self.run().await;
         match outcome.result {
@@ -174,7 +174,7 @@ impl Preparation {
         }
     }
 
-    /// Runs, expecting an error; also gives its fix.
+    /// Runs and expects an error. Returns it with its fix.
     async fn refused(self) -> (SetupError, String) {
         let error = self.run().await.result.unwrap_err();
         let fix = error.fix().unwrap_or_default().into_owned();

@@ -1,4 +1,4 @@
-//! Invocations: what reaches the function, and what comes back.
+//! Invocations: the inputs of the function and its results.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -25,7 +25,7 @@ async fn indexes_loads_and_invokes() {
 }
 
 #[tokio::test]
-async fn inputs_arrive_as_they_should() {
+async fn inputs_arrive_unchanged() {
     for framing in BOTH {
         let running = start(framing, script(&[("inputs", &[Step::ReturnInputs])])).await;
         let mut invocation = running.invocation("inputs", "x");
@@ -70,7 +70,7 @@ async fn eight_megabytes_pass_both_ways() {
 #[tokio::test]
 async fn answers_find_their_invocation_in_any_order() {
     for framing in BOTH {
-        // Like Python's public worker, which answers with the request id of its command line.
+        // Like the public Python worker, which answers with the request id of its command line.
         let mut script = script(&[("sleep", &[Step::SleepInput])]);
         script.own_request_id = true;
         let running = start(framing, script).await;
@@ -128,7 +128,7 @@ async fn all_logs_come_before_the_outcome() {
 }
 
 #[tokio::test]
-async fn logs_that_nobody_takes_are_dropped_and_counted() {
+async fn logs_beyond_the_queue_are_dropped_and_counted() {
     let limits = WorkerLimits { waiting_logs: 100, ..quick() };
     let running = start_with(Framing::Frames, script(&[("log", &[Step::Logs(5_000)])]), limits, 1).await;
     let (mut taken, mut dropped) = (0, 0);
@@ -162,9 +162,9 @@ async fn dropping_an_invocation_cancels_it() {
 }
 
 #[tokio::test]
-async fn no_cancel_for_a_worker_that_does_not_know_it() {
+async fn no_cancel_for_a_worker_that_does_not_support_it() {
     let mut script = script(&[("hang", &[Step::Hang]), ("echo", &[])]);
-    // A value that is not empty means yes, an empty one no.
+    // Any value enables the capability, except an empty one.
     script.capabilities.insert("HandlesInvocationCancelMessage".into(), String::new());
     let running = start(Framing::Grpc, script).await;
     let call = running.workers.invoke(running.invocation("hang", ""), LONG, |_| {});
@@ -184,7 +184,7 @@ async fn an_oversize_answer_fails_only_its_invocation() {
         let error = running.invoke("large", "").await.unwrap_err();
         assert!(matches!(&error, InvocationError::Message { reason } if reason.contains("limit")), "{error}");
         assert_eq!(other.await.unwrap().unwrap().returned, Datum::Text("other".into()));
-        // The request can be too large, too.
+        // The request can be too large as well.
         let error = running.invoke("echo", &"x".repeat(2 << 20)).await.unwrap_err();
         assert!(matches!(&error, InvocationError::Message { .. }), "{error}");
         assert_eq!(running.text("echo", "a").await, "a");

@@ -1,4 +1,4 @@
-//! `worker.config.json` of real workers.
+//! Reads `worker.config.json` of real workers.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ fn the_python_worker_is_found_by_version_and_machine() {
 }
 
 #[test]
-fn what_a_worker_does_not_support_is_told() {
+fn unsupported_versions_and_machines_are_reported() {
     let folder = python();
     let told = read(&folder, &[("FUNCTIONS_WORKER_RUNTIME_VERSION", "2.7")]).unwrap_err();
     assert!(
@@ -90,7 +90,7 @@ fn what_a_worker_does_not_support_is_told() {
     );
     assert!(told.contains("fix: set FUNCTIONS_WORKER_RUNTIME_VERSION to one of 3.10, 3.11"), "{told}");
     let told = read(&folder, &[("FUNCTIONS_WORKER_RUNTIME_VERSION", "3.10")]).unwrap_err();
-    assert!(told.contains("3.10/LINUX/X64/worker.py is not there"), "{told}");
+    assert!(told.contains("3.10/LINUX/X64/worker.py does not exist"), "{told}");
     let moon = HostPlatform { os: "MOON".to_owned(), architecture: "Z".to_owned() };
     let told = WorkerConfig::read(folder.path(), &settings(&[]), None, &moon).unwrap_err().to_string();
     assert!(told.contains("MOON is not supported") && told.contains("Z is not supported"), "{told}");
@@ -104,7 +104,7 @@ fn the_java_worker_gets_its_options_from_settings() {
     let directory = format!("-Da={}/x", folder.path().display());
     assert_eq!(worker.arguments, ["-XX:+TieredCompilation", &directory, "-jar", "-Xmx1g", "-Db=c d"]);
     assert!(!worker.worker_indexing && !worker.is_disabled);
-    // What is not set is left out; the program may still be on the path.
+    // Options that are not set are omitted. The program may still be on the path.
     let worker = read(&folder, &[]).unwrap();
     assert_eq!(worker.executable, "java");
     assert_eq!(worker.arguments, ["-XX:+TieredCompilation", &directory, "-jar"]);
@@ -152,7 +152,7 @@ fn a_folder_of_workers_has_one_folder_for_each_language() {
     assert_eq!((config.directory, config.executable.as_str()), (app.path().join("workers/python"), "p"));
     let told = open("elsewhere").unwrap_err().to_string();
     assert!(
-        told.contains("worker.config.json: there is none, so this folder holds no worker\n  fix: "),
+        told.contains("worker.config.json: does not exist, so this folder is not a worker\n  fix: "),
         "{told}"
     );
 }

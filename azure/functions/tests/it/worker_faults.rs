@@ -12,7 +12,7 @@ use tokio::io::AsyncBufReadExt as _;
 use super::worker_harness::*;
 use super::worker_scripted::Step;
 
-/// F01: every invocation of a worker that is killed gets one error; the others none; a new worker serves.
+/// F01: every invocation of a killed worker gets one error. The others get none. A new worker serves.
 #[tokio::test]
 async fn a_crash_ends_only_the_invocations_of_that_worker() {
     for framing in BOTH {
@@ -50,12 +50,12 @@ async fn an_exit_in_a_function_is_named() {
         let running = start(framing, script(&[("exit", &[Step::Exit(7)]), ("echo", &[])])).await;
         let error = running.invoke("exit", "").await.unwrap_err();
         assert_eq!(error, InvocationError::WorkerExited { reason: "exit code 7".into() });
-        // This one waits for the worker that takes its place.
+        // This one waits for the replacement.
         assert_eq!(running.text("echo", "a").await, "a");
     }
 }
 
-/// F02: a worker that exits at each start is not started for ever, nor quickly.
+/// F02: a worker that exits at each start is restarted with delays, and only a limited number of times.
 #[tokio::test]
 async fn a_crash_loop_ends_with_the_budget() {
     let mut crashing = script(&[("exit", &[Step::Exit(1)])]);
@@ -68,15 +68,15 @@ async fn a_crash_loop_ends_with_the_budget() {
     assert!(reason.contains("restarted 3 times") && reason.contains("exit code 4"), "{reason}");
     assert!(reason.contains("exiting as the script says"), "{reason}");
     assert_eq!(running.scratch.pids().len(), 4);
-    // Two of the spaces lie between the three restarts.
+    // There are two delays between the three restarts.
     assert!(began.elapsed() >= Duration::from_millis(600));
     assert_eq!(running.workers.health(), PoolHealth::Failed(reason.clone()));
     let error = running.invoke("exit", "").await.unwrap_err();
-    let brief = "workers keep ending; the last one: exit code 4, before it was ready".to_owned();
+    let brief = "workers keep exiting; the last one: exit code 4, before it was ready".to_owned();
     assert_eq!(error, InvocationError::NoWorker { reason: brief });
     assert!(running.heard.lines().contains(&format!("failed: {reason}")));
 
-    // Somebody repairs the app.
+    // The app is repaired.
     let repaired = script(&[("echo", &[])]);
     let fresh = running.workers.prepare(launch(Framing::Grpc, &running.scratch, repaired)).await.unwrap();
     let functions = functions(&fresh.indexing);
@@ -88,7 +88,7 @@ async fn a_crash_loop_ends_with_the_budget() {
     assert_eq!(outcome.returned, Datum::Text("back".into()));
 }
 
-/// F02: an invocation that no worker comes for does not wait for ever.
+/// F02: an invocation does not wait forever for a worker.
 #[tokio::test]
 async fn an_invocation_waits_only_so_long_for_a_worker() {
     let mut script = script(&[("exit", &[Step::Exit(1)])]);
@@ -103,7 +103,8 @@ async fn an_invocation_waits_only_so_long_for_a_worker() {
     );
 }
 
-/// F03: an invocation ends at its timeout; a worker that goes on hanging is replaced, and its others finish.
+/// F03: an invocation ends at its timeout. A worker that still hangs is replaced, and its other invocations
+/// finish.
 #[tokio::test]
 async fn a_hung_function_times_out_and_its_worker_is_replaced() {
     for framing in BOTH {
@@ -127,7 +128,7 @@ async fn a_hung_function_times_out_and_its_worker_is_replaced() {
         assert!(running.scratch.notes("notes").contains(&format!("cancel {id}")));
         assert_ne!(running.text("pid", "").await, old);
         assert_eq!(other.await.unwrap().unwrap().returned, Datum::Text(old.clone()));
-        until("the old one is gone", || !is_alive(old.parse().unwrap())).await;
+        until("the old one has exited", || !is_alive(old.parse().unwrap())).await;
     }
 }
 
@@ -154,30 +155,30 @@ async fn a_stopped_worker_is_killed_and_replaced() {
         let error =
             running.workers.invoke(running.invocation("echo", ""), timeout, |_| {}).await.unwrap_err();
         assert_eq!(error, InvocationError::TimedOut { after: timeout });
-        until("the stopped one is gone", || !is_alive(stopped)).await;
+        until("the stopped one has exited", || !is_alive(stopped)).await;
         assert_eq!(running.text("echo", "a").await, "a");
     }
 }
 
-/// A function that keeps its worker from answering may run as long as any other; whoever comes later goes elsewhere.
+/// A function that blocks its worker may run as long as any other. Later calls go to another worker.
 #[tokio::test]
-async fn a_worker_that_does_not_answer_for_its_health_gets_no_more_calls_and_ends_when_it_has_answered() {
+async fn a_worker_that_fails_health_checks_gets_no_more_calls_and_ends_when_it_has_answered() {
     for framing in BOTH {
         let limits = WorkerLimits { health_interval: Duration::from_millis(200), ..quick() };
         let running = Arc::new(start_with(framing, script(&[("echo", &[])]), limits, 1).await);
         let stopped = running.scratch.pids()[0];
         stop(stopped).await;
-        // While nothing is asked of it, it may be slow.
+        // Without calls it may be slow.
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(is_alive(stopped));
         let patient = Arc::clone(&running);
         let patient = tokio::spawn(async move { patient.text("echo", "late").await });
-        until("there is another one", || running.scratch.pids().len() == 2).await;
+        until("another one is started", || running.scratch.pids().len() == 2).await;
         assert_eq!(running.text("echo", "a").await, "a");
         assert!(is_alive(stopped) && !patient.is_finished());
         signal(stopped, rustix::process::Signal::CONT);
         assert_eq!(patient.await.unwrap(), "late");
-        until("it is gone", || !is_alive(stopped)).await;
+        until("it has exited", || !is_alive(stopped)).await;
     }
 }
 
@@ -218,9 +219,10 @@ fn a_log_flood_does_not_grow_the_host() {
     });
 }
 
-/// F36: workers end with the host, even those that outlive their stream, if the launcher asks the kernel for it.
+/// F36: workers end with the host, even those that outlive their stream, if the launcher requests it from the
+/// kernel.
 ///
-/// The host of this test is a process of its own, which is killed.
+/// The host of this test is a separate process, which is killed.
 #[tokio::test]
 async fn workers_end_with_a_host_that_is_killed() {
     const ALONE: &str = "BINDPOST_TEST_ALONE";
@@ -235,7 +237,7 @@ async fn workers_end_with_a_host_that_is_killed() {
         let mut launch = launch(Framing::Grpc, &scratch, script);
         launch.launcher =
             [setpriv.as_os_str(), "--pdeathsig".as_ref(), "KILL".as_ref()].map(Into::into).to_vec();
-        // On a thread of the runtime that may end long before the program.
+        // This thread of the runtime may end long before the program.
         let start = move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
             let started = runtime.block_on(WorkerPool::start(launch, quick(), std::sync::Arc::new(NoEvents)));
@@ -269,18 +271,18 @@ async fn workers_end_with_a_host_that_is_killed() {
     let pid = pid.parse().unwrap();
     assert!(is_alive(pid));
     host.kill().await.unwrap();
-    until("the worker is gone", || !is_alive(pid)).await;
+    until("the worker has exited", || !is_alive(pid)).await;
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// The most memory this process had so far, in KiB.
+/// Returns the peak memory of this process in KiB.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// F05: the stream ends while the process lives: it is killed, and another takes its place.
+/// F05: if the stream ends while the process runs, the process is killed and replaced.
 #[tokio::test]
 async fn a_cut_stream_is_the_end_of_its_worker() {
     for framing in BOTH {
@@ -296,12 +298,12 @@ async fn a_cut_stream_is_the_end_of_its_worker() {
         assert_eq!(error.to_string(), reason);
         assert_eq!(other.await.unwrap().unwrap_err().to_string(), reason);
         assert_eq!(running.text("echo", "a").await, "a");
-        until("the old one is gone", || !is_alive(running.scratch.pids()[0])).await;
+        until("the old one has exited", || !is_alive(running.scratch.pids()[0])).await;
         assert_eq!(running.scratch.pids().len(), 2);
     }
 }
 
-/// F01 over and over: a thousand invocations, twenty kills, exactly one answer each.
+/// F01 repeated: a thousand invocations, twenty kills, exactly one answer each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_invocation_gets_exactly_one_answer() {
     let limits = WorkerLimits { restarts_per_process: 100, restart_delay: Duration::ZERO, ..quick() };

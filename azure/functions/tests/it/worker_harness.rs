@@ -15,7 +15,7 @@ use super::worker_scripted::{SCRIPT, Script, Step};
 pub(crate) const BOTH: [Framing; 2] = [Framing::Grpc, Framing::Frames];
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
-/// What the workers told besides answers.
+/// The events of the workers besides answers.
 #[derive(Default)]
 pub(crate) struct Heard(Mutex<Vec<String>>);
 
@@ -55,7 +55,7 @@ impl WorkerEvents for Heard {
     }
 }
 
-/// A folder for one test, gone with it.
+/// A folder for one test, deleted after it.
 pub(crate) struct Scratch {
     folder: PrivateFolder,
 }
@@ -74,7 +74,7 @@ impl Scratch {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// The ids of the processes, in the order of their starts.
+    /// Returns the ids of the processes, in the order of their starts.
     pub(crate) fn pids(&self) -> Vec<i32> {
         self.notes("starts").iter().map(|pid| pid.parse().unwrap()).collect()
     }
@@ -110,7 +110,7 @@ pub(crate) fn launch(framing: Framing, scratch: &Scratch, mut script: Script) ->
     }
 }
 
-/// Limits with which faults take less of a test's time.
+/// Returns short limits, so that tests of faults are fast.
 pub(crate) fn quick() -> WorkerLimits {
     WorkerLimits {
         terminate: Duration::from_secs(2),
@@ -123,7 +123,7 @@ pub(crate) fn quick() -> WorkerLimits {
     }
 }
 
-/// Workers that serve, and their functions.
+/// Running workers and their functions.
 pub(crate) struct Running {
     pub(crate) workers: Arc<WorkerPool>,
     pub(crate) functions: Vec<Arc<Function>>,
@@ -153,7 +153,7 @@ pub(crate) async fn start_with(
     running
 }
 
-/// Functions as the host would make them of what a worker found.
+/// Returns the functions that a worker found, as the host would build them.
 pub(crate) fn functions(indexing: &IndexingResult) -> Vec<Arc<Function>> {
     let IndexingResult::Functions(indexed) = indexing else { panic!("{indexing:?}") };
     let source = |it: &IndexedFunction| FunctionSource {
@@ -167,7 +167,7 @@ pub(crate) fn functions(indexing: &IndexingResult) -> Vec<Arc<Function>> {
     indexed.iter().map(|it| function(&it.name, &it.id, source(it))).collect()
 }
 
-/// A function of which only what workers are told matters.
+/// Returns a function for which only the data for workers matters.
 pub(crate) fn function(name: &str, id: &str, source: FunctionSource) -> Arc<Function> {
     let tool = serde_json::json!({"name": name, "inputSchema": {"type": "object"}});
     Arc::new(Function {
@@ -226,7 +226,7 @@ impl Running {
     }
 }
 
-/// Waits until it is so; fails after a long while.
+/// Waits until the condition holds. Fails after a long time.
 pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
     let began = Instant::now();
     while !condition() {
@@ -239,14 +239,14 @@ pub(crate) fn signal(pid: i32, signal: rustix::process::Signal) {
     rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
-/// Stops a process, and waits until all its threads are.
+/// Stops a process, and waits until all its threads are stopped.
 pub(crate) async fn stop(pid: i32) {
     signal(pid, rustix::process::Signal::STOP);
     until("it is stopped", || state(pid) == Some('T')).await;
 }
 
 pub(crate) fn is_alive(pid: i32) -> bool {
-    // A zombie counts as ended: it only waits to be reaped.
+    // A zombie has exited and only waits to be reaped.
     state(pid).is_some_and(|state| state != 'Z')
 }
 

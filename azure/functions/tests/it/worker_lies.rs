@@ -1,5 +1,5 @@
-//! Workers that lie, flood and answer for others: F37 of the promises. A lie costs at most the call it is told about;
-//! other calls and the host go on.
+//! Workers that send false data, flood or answer for others: F37 of the promises. A false message affects at
+//! most the call that it names. Other calls and the host continue.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::worker_harness::*;
 use super::worker_puppet::{Puppet, Stage, launch};
 
-/// The reason of a call that failed because of what its worker said.
+/// Returns the reason of a call that failed because of a message of its worker.
 fn message_reason(error: InvocationError) -> String {
     match error {
         InvocationError::Message { reason } => reason,
@@ -28,7 +28,7 @@ async fn an_answer_for_the_invocation_of_another_worker_is_ignored() {
         let (first, second) = (&mut first[0], &mut second[0]);
         let (of_first, of_second) = (first.invoked().await, second.invoked().await);
         assert_ne!(of_first, of_second);
-        // Each answers, logs and fails for the other before it does its own work.
+        // Each answers, logs and fails for the other before it answers its own call.
         for (puppet, own, other) in [(&*first, &of_first, &of_second), (&*second, &of_second, &of_first)] {
             puppet.log(other, "c", "forged");
             puppet.answer(other, "forged");
@@ -75,7 +75,7 @@ async fn answers_after_a_timeout_or_a_cancel_change_nothing() {
 }
 
 #[tokio::test]
-async fn words_of_a_host_and_a_second_introduction_are_ignored() {
+async fn messages_of_a_host_and_a_second_start_are_ignored() {
     for framing in BOTH {
         let mut stage = Stage::set_with(framing, quick(), 2).await;
         let other_id = stage.puppets[1].worker_id.clone();
@@ -106,7 +106,7 @@ async fn words_of_a_host_and_a_second_introduction_are_ignored() {
 }
 
 #[tokio::test]
-async fn a_stream_that_was_not_asked_for_is_sent_away() {
+async fn an_unexpected_stream_is_rejected() {
     for framing in BOTH {
         let mut stage = Stage::set(framing).await;
         let taken = stage.puppets[0].worker_id.clone();
@@ -115,7 +115,7 @@ async fn a_stream_that_was_not_asked_for_is_sent_away() {
             stranger.start_stream(id);
             assert!(stranger.is_sent_away().await);
         }
-        // A stranger is not listened to, however much it says before it says who it is.
+        // A stream that does not identify itself is rejected, even if it sends much before that.
         let mut stranger = stage.puppets[0].another_stream().await;
         let call = stage.call(LONG);
         let id = stage.puppets[0].invoked().await;
@@ -128,7 +128,7 @@ async fn a_stream_that_was_not_asked_for_is_sent_away() {
     }
 }
 
-/// Messages that cannot be read, of which it can be seen which invocation they answer.
+/// Returns messages that cannot be decoded, but whose invocation id can be read.
 fn unreadable(framing: Framing, id: &str) -> Vec<Vec<u8>> {
     let json = |value: &[u8]| {
         let head = format!(r#"{{"invocationResponse":{{"invocationId":"{id}","returnValue":"#);
@@ -153,13 +153,13 @@ fn unreadable(framing: Framing, id: &str) -> Vec<Vec<u8>> {
             json(br#"{"double":1e999}"#),
         ],
         Framing::Grpc => vec![
-            // A text that is no UTF-8.
+            // A text that is not valid UTF-8.
             protobuf(&[0x22, 4, 0x0a, 2, 0xff, 0xfe]),
             // A length beyond the message.
             protobuf(&[0x22, 0xff, 0xff, 0xff, 0xff, 0x0f]),
             // A length that overflows.
             protobuf(&[0x22, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]),
-            // Groups in groups, which nothing ends.
+            // Nested groups without an end.
             protobuf(&[0x7b; 100_000]),
             // Wire types that do not exist.
             protobuf(&[0x27, 0x26]),
@@ -188,7 +188,7 @@ async fn an_answer_that_cannot_be_read_fails_its_call_and_no_other() {
     }
 }
 
-/// Parts of two bytes on the wire that would be some hundred in memory.
+/// The parts have two bytes on the wire, but some hundred bytes in memory.
 #[tokio::test]
 async fn an_answer_of_too_many_parts_is_not_decoded() {
     for framing in BOTH {
@@ -214,7 +214,7 @@ async fn an_answer_of_too_many_parts_is_not_decoded() {
 }
 
 #[tokio::test]
-async fn garbage_that_answers_nothing_is_told_to_the_operator() {
+async fn garbage_that_answers_nothing_is_logged() {
     for framing in BOTH {
         let mut stage = Stage::set(framing).await;
         for garbage in [&b""[..], b"\0", b"\xff\xff\xff", b"{}", b"null", b"[]", b"{\"a\":", &[0x80; 64]] {
@@ -227,8 +227,8 @@ async fn garbage_that_answers_nothing_is_told_to_the_operator() {
     }
 }
 
-/// A length of which no honest worker is capable: what follows cannot be told from the message it announces, and calls
-/// that wait for their answers would wait for ever.
+/// No correct worker sends such a length. The following bytes cannot be distinguished from the announced
+/// message, and calls that wait for their answers would wait forever.
 #[tokio::test]
 async fn an_impossible_length_ends_the_stream_and_another_worker_serves() {
     for framing in BOTH {
@@ -257,7 +257,7 @@ async fn a_message_that_is_cut_off_ends_its_worker_with_a_reason() {
         stage.puppets[0].invoked().await;
         stage.puppets[0].raw(&stage.puppets[0].header(1_000));
         stage.puppets[0].raw(b"{\"invocationResponse\":");
-        // Dropped, it closes its stream in the middle of the message.
+        // Dropping it closes its stream in the middle of the message.
         stage.puppets.clear();
         let error = call.fails().await;
         assert!(matches!(&error, InvocationError::WorkerExited { .. }), "{error}");
@@ -277,7 +277,7 @@ async fn a_worker_that_never_answers_init_is_ended_and_named() {
         let mut puppet = Puppet::next(framing, &scratch).await;
         puppet.start_stream(&puppet.worker_id.clone());
         puppet.hears("workerInitRequest").await;
-        // It says all kinds of things, but not what it was asked.
+        // It sends various messages, but not the requested answer.
         puppet.say(json!({"functionMetadataResponse": {"result": {"status": 1}}}));
         puppet.log("", "c", "busy");
         let error = starting.await.unwrap().err().unwrap().to_string();
@@ -286,9 +286,9 @@ async fn a_worker_that_never_answers_init_is_ended_and_named() {
     }
 }
 
-/// A stream that ends before the answer: nothing comes any more, and that is not waited for to the end of the limit.
+/// If the stream ends before the answer, the host does not wait until the limit.
 #[tokio::test]
-async fn a_worker_that_hangs_up_before_it_is_ready_is_not_waited_for() {
+async fn a_worker_that_disconnects_before_it_is_ready_fails_at_once() {
     for framing in BOTH {
         let scratch = Scratch::new();
         let starting =
@@ -333,9 +333,9 @@ async fn load_answers_for_other_functions_are_ignored() {
     }
 }
 
-/// Two functions of one id cannot be told apart in any answer.
+/// Two functions of one id cannot be distinguished in any answer.
 #[tokio::test]
-async fn a_second_function_of_the_same_id_is_refused_and_the_first_one_serves() {
+async fn a_second_function_of_the_same_id_is_rejected_and_the_first_one_serves() {
     for framing in BOTH {
         let scratch = Scratch::new();
         let starting =
@@ -358,7 +358,7 @@ async fn a_second_function_of_the_same_id_is_refused_and_the_first_one_serves() 
 }
 
 #[tokio::test]
-async fn what_a_log_record_holds_is_cut() {
+async fn long_log_records_are_truncated() {
     for framing in BOTH {
         let mut stage = Stage::set(framing).await;
         let large = "ü".repeat(200_000);
@@ -380,8 +380,8 @@ async fn what_a_log_record_holds_is_cut() {
     }
 }
 
-/// Records for invocations that do not exist, or are another worker's, go to the console at its rate, whatever they
-/// name.
+/// Records for invocations that do not exist or belong to another worker go to the console, with its rate
+/// limit.
 #[tokio::test]
 async fn a_flood_of_stray_records_is_dropped_and_counted() {
     const RECORDS: usize = 60_000;
@@ -400,8 +400,8 @@ async fn a_flood_of_stray_records_is_dropped_and_counted() {
         owner.answer(&call.id, "well");
         let logs = call.logs.clone();
         call.returns("well").await;
-        assert_eq!(logs.lock().unwrap().len(), 0, "nothing of another worker's reaches the call");
-        // The next record that passes reports how many did not.
+        assert_eq!(logs.lock().unwrap().len(), 0, "no record of another worker reaches the call");
+        // The next record that passes reports how many were dropped.
         let told = || stage.heard.lines().iter().filter(|line| *line == "log: stray").count();
         let dropped = || -> usize {
             let lines = stage.heard.lines();
@@ -418,12 +418,12 @@ async fn a_flood_of_stray_records_is_dropped_and_counted() {
 }
 
 #[tokio::test]
-async fn garbage_on_the_console_harms_nothing() {
+async fn garbage_on_the_console_is_harmless() {
     for framing in BOTH {
         let scratch = Scratch::new();
         let heard = Arc::new(Heard::default());
         let mut launch = launch(framing, &scratch, 1);
-        // Bytes of every kind on both pipes, a start stream of the own protocol among them, then as usual.
+        // Random bytes on both pipes, with a start message of the protocol among them, then a normal call.
         let script = launch.arguments[1].to_str().unwrap().to_owned();
         let garbage = r#"printf '\000\377\376\033[2J\r\n{"startStream":{"workerId":"x"}}\nazfuncjsonlog:{\n'; head -c 300000 /dev/urandom; head -c 300000 /dev/urandom >&2; "#;
         launch.arguments[1] = format!("{garbage}{script}").into();

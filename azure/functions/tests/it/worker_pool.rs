@@ -1,4 +1,4 @@
-//! Several workers: dispatch, replacement, the end.
+//! Several workers: dispatch, replacement and stop.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::worker_scripted::Step;
 async fn the_least_busy_worker_gets_the_invocation() {
     let functions = script(&[("pid", &[Step::Sleep(200), Step::ReturnPid])]);
     let running = start_with(Framing::Frames, functions, quick(), 3).await;
-    // Only the first was asked for its functions.
+    // Only the first worker was asked for its functions.
     assert_eq!(running.scratch.notes("notes"), ["index"]);
     let calls: Vec<_> = (0..6).map(|_| running.spawn("pid", "", LONG)).collect();
     let mut pids = Vec::new();
@@ -26,7 +26,7 @@ async fn the_least_busy_worker_gets_the_invocation() {
 }
 
 #[tokio::test]
-async fn drain_waits_for_what_runs_and_takes_nothing_new() {
+async fn drain_waits_for_running_invocations_and_rejects_new_ones() {
     for framing in BOTH {
         let running = start_with(framing, script(&[("slow", &[Step::Sleep(400)])]), quick(), 2).await;
         let call = running.spawn("slow", "done", LONG);
@@ -39,14 +39,14 @@ async fn drain_waits_for_what_runs_and_takes_nothing_new() {
         assert_eq!(drain.await.unwrap(), 0);
         assert_eq!(call.await.unwrap().unwrap().returned, Datum::Text("done".into()));
         assert!(running.scratch.pids().into_iter().all(|pid| !is_alive(pid)));
-        // They were asked, and exited by themselves.
+        // They were asked to terminate, and exited by themselves.
         let asked = running.scratch.notes("notes").iter().filter(|note| *note == "terminate").count();
         assert_eq!(asked, 2);
     }
 }
 
 #[tokio::test]
-async fn drain_has_a_limit_and_fails_what_is_left() {
+async fn drain_has_a_limit_and_fails_the_rest() {
     let running = start(Framing::Grpc, script(&[("hang", &[Step::Hang])])).await;
     let call = running.spawn("hang", "", LONG);
     until("it runs", || running.workers.in_flight() == 1).await;
@@ -74,7 +74,7 @@ async fn dropping_the_workers_kills_them() {
     let running = start_with(Framing::Grpc, script, quick(), 2).await;
     let pids = running.scratch.pids();
     drop(running.workers);
-    until("they are gone", || pids.iter().all(|pid| !is_alive(*pid))).await;
+    until("they have exited", || pids.iter().all(|pid| !is_alive(*pid))).await;
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn a_changed_app_takes_over_without_losing_an_invocation() {
             assert_eq!(call.await.unwrap().unwrap().returned, Datum::Text("old".into()));
         }
         let pids = running.scratch.pids();
-        until("the old ones are gone", || pids.iter().filter(|pid| is_alive(**pid)).count() == 1).await;
+        until("the old ones have exited", || pids.iter().filter(|pid| is_alive(**pid)).count() == 1).await;
         assert_eq!(running.workers.worker_details().len(), 1);
     }
 }
@@ -115,11 +115,11 @@ async fn a_changed_app_that_does_not_start_leaves_the_old_one_serving() {
     assert!(error.to_string().contains("SyntaxError"), "{error}");
     assert_eq!(running.text("echo", "a").await, "a");
     let pids = running.scratch.pids();
-    until("the broken one is gone", || !is_alive(pids[1])).await;
+    until("the broken one has exited", || !is_alive(pids[1])).await;
 }
 
 #[tokio::test]
-async fn the_console_is_heard() {
+async fn console_lines_are_reported() {
     let steps = [
         Step::Say("from the function".into()),
         Step::Say("LanguageWorkerConsoleLog from the worker".into()),
@@ -128,13 +128,13 @@ async fn the_console_is_heard() {
     let running = start(Framing::Frames, script(&[("say", &steps)])).await;
     running.invoke("say", "").await.unwrap();
     let heard = || running.heard.lines();
-    until("the lines are here", || heard().contains(&"Worker err: from the worker".to_owned())).await;
+    until("the lines have arrived", || heard().contains(&"Worker err: from the worker".to_owned())).await;
     assert!(heard().contains(&"User err: from the function".to_owned()));
     assert!(!heard().iter().any(|line| line.contains("azfuncjsonlog")));
 }
 
 #[tokio::test]
-async fn a_start_that_fails_says_why() {
+async fn a_failed_start_has_a_reason() {
     let start = |change: fn(&mut super::worker_scripted::Script), limits: WorkerLimits| async move {
         let scratch = Scratch::new();
         let mut script = script(&[("echo", &[])]);
@@ -142,7 +142,7 @@ async fn a_start_that_fails_says_why() {
         let launch = launch(Framing::Grpc, &scratch, script);
         let error = WorkerPool::start(launch, limits, std::sync::Arc::new(NoEvents)).await.err().unwrap();
         let pids = scratch.pids();
-        until("nothing is left behind", || pids.iter().all(|pid| !is_alive(*pid))).await;
+        until("no process is left", || pids.iter().all(|pid| !is_alive(*pid))).await;
         error.to_string()
     };
     let exited =
@@ -166,7 +166,7 @@ async fn a_start_that_fails_says_why() {
 }
 
 #[tokio::test]
-async fn a_worker_that_finds_nothing_leaves_it_to_function_json() {
+async fn a_worker_without_functions_falls_back_to_function_json() {
     let scratch = Scratch::new();
     let mut script = script(&[]);
     script.use_function_json = true;

@@ -1,7 +1,7 @@
-//! Workers whose words a test writes, byte by byte.
+//! Workers whose messages a test writes, byte by byte.
 //!
-//! The process that the host starts only writes down its arguments and waits. The test reads them, connects in its place
-//! and says what it likes, over real gRPC or over frames.
+//! The process that the host starts only writes its arguments to a file and waits. The test reads them,
+//! connects in its place and sends any messages, over real gRPC or over frames.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 
 use super::worker_harness::{Heard, LONG, Scratch, function, quick, until};
 
-/// The side of a stream that a worker has.
+/// The worker's side of a stream.
 pub(crate) struct Puppet {
     pub(crate) framing: Framing,
     pub(crate) worker_id: String,
@@ -32,7 +32,7 @@ pub(crate) struct Puppet {
     heard: UnboundedReceiver<Value>,
 }
 
-/// Workers that serve, the puppets that are their processes' other side, and the one function `f` they have.
+/// Running workers, the puppets that act for their processes, and their only function `f`.
 pub(crate) struct Stage {
     pub(crate) workers: Arc<WorkerPool>,
     pub(crate) puppets: Vec<Puppet>,
@@ -42,7 +42,7 @@ pub(crate) struct Stage {
 }
 
 pub(crate) fn launch(framing: Framing, scratch: &Scratch, processes: usize) -> WorkerLaunch {
-    // The arguments, one line each, whole before they can be seen.
+    // Writes the arguments, one line each, and renames the file when it is complete.
     let script = r#"printf '%s\n' "$@" > draft.$$; mv draft.$$ arguments.$$; exec sleep 600"#;
     WorkerLaunch {
         launcher: Vec::new(),
@@ -96,7 +96,7 @@ impl Stage {
         stage
     }
 
-    /// Another worker takes the place of one that has ended.
+    /// Connects the replacement of a worker that has ended.
     pub(crate) async fn replacement(&self, framing: Framing) -> Puppet {
         let mut next = Puppet::next(framing, &self.scratch).await;
         next.start().await;
@@ -104,7 +104,7 @@ impl Stage {
         next
     }
 
-    /// Calls the function and waits until a puppet has the request; gives the invocation's id.
+    /// Calls the function and waits until a puppet has the request. Returns the invocation's id.
     pub(crate) fn call(&self, timeout: Duration) -> Calling {
         static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
         let id = format!("call-{}", NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
@@ -125,7 +125,7 @@ impl Stage {
         Calling { id, answer, logs }
     }
 
-    /// A whole call by the first puppet, to see that all is well.
+    /// Runs a whole call on the first puppet, to check that it works.
     pub(crate) async fn works(&mut self) {
         let call = self.call(LONG);
         let puppet = &mut self.puppets[0];
@@ -135,7 +135,7 @@ impl Stage {
     }
 }
 
-/// A call that is waited for.
+/// A call that is in progress.
 pub(crate) struct Calling {
     pub(crate) id: String,
     pub(crate) answer: tokio::task::JoinHandle<
@@ -175,7 +175,7 @@ impl Puppet {
         Puppet { framing, worker_id, address, out, heard }
     }
 
-    /// Another stream to the same host, which has said nothing yet.
+    /// Opens another stream to the same host, which has sent nothing yet.
     pub(crate) async fn another_stream(&self) -> Puppet {
         let (out, heard) = connect(self.framing, &self.address).await;
         Puppet { framing: self.framing, worker_id: String::new(), address: self.address.clone(), out, heard }
@@ -185,7 +185,7 @@ impl Puppet {
         self.say(json!({"startStream": {"workerId": worker_id}}));
     }
 
-    /// Says who it is, and what it can do.
+    /// Sends its id and its capabilities.
     pub(crate) async fn start(&mut self) {
         self.start_stream(&self.worker_id.clone());
         self.hears("workerInitRequest").await;
@@ -208,7 +208,7 @@ impl Puppet {
         self.say(json!({"functionLoadResponse": {"functionId": id, "result": {"status": 1}}}));
     }
 
-    /// Waits for the request of an invocation; gives its id.
+    /// Waits for the request of an invocation. Returns its id.
     pub(crate) async fn invoked(&mut self) -> String {
         self.hears("invocationRequest").await["invocationId"].as_str().unwrap().to_owned()
     }
@@ -225,7 +225,7 @@ impl Puppet {
         }}));
     }
 
-    /// Says a message in the names of the protocol.
+    /// Sends a message, written with the names of the protocol.
     pub(crate) fn say(&self, message: Value) {
         let message: StreamingMessage = serde_json::from_value(message).unwrap();
         self.frame(&match self.framing {
@@ -234,12 +234,12 @@ impl Puppet {
         });
     }
 
-    /// Says these bytes as one message.
+    /// Sends these bytes as one message.
     pub(crate) fn frame(&self, message: &[u8]) {
         self.raw(&[self.header(u32::try_from(message.len()).unwrap()).as_slice(), message].concat());
     }
 
-    /// What stands before a message of this length.
+    /// Returns the header of a message of this length.
     pub(crate) fn header(&self, length: u32) -> Vec<u8> {
         match self.framing {
             Framing::Frames => length.to_be_bytes().to_vec(),
@@ -248,11 +248,11 @@ impl Puppet {
     }
 
     pub(crate) fn raw(&self, bytes: &[u8]) {
-        // A stream that the host has ended takes nothing.
+        // A stream that the host has ended accepts nothing.
         let _ = self.out.send(Bytes::copy_from_slice(bytes));
     }
 
-    /// Waits for a message of this kind; others are passed over.
+    /// Waits for a message of this kind. Others are skipped.
     pub(crate) async fn hears(&mut self, kind: &str) -> Value {
         loop {
             let message = tokio::time::timeout(LONG, self.heard.recv()).await;
@@ -271,7 +271,7 @@ impl Puppet {
     }
 }
 
-/// The arguments of the next process.
+/// Returns the arguments of the next process.
 async fn arguments(folder: &Path) -> Vec<String> {
     for _ in 0..3_000 {
         for entry in std::fs::read_dir(folder).unwrap().flatten() {
@@ -332,7 +332,7 @@ async fn connect(framing: Framing, address: &str) -> (UnboundedSender<Bytes>, Un
                 .unwrap();
             let response = sender.send_request(request).await.unwrap();
             tokio::spawn(async move {
-                // The connection lives as long as this.
+                // The connection stays open as long as this.
                 let _sender = sender;
                 let (mut body, mut bytes) = (response.into_body(), Vec::new());
                 while let Some(Ok(frame)) = body.frame().await {
@@ -350,7 +350,7 @@ async fn connect(framing: Framing, address: &str) -> (UnboundedSender<Bytes>, Un
     (out, heard)
 }
 
-/// Takes a whole message from the start of what a gRPC stream has brought.
+/// Removes a whole message from the start of the bytes of a gRPC stream.
 fn cut(bytes: &mut Vec<u8>) -> Option<StreamingMessage> {
     let length = u32::from_be_bytes(bytes.get(1..5)?.try_into().unwrap()) as usize;
     let message = StreamingMessage::decode(bytes.get(5..5 + length)?).unwrap();

@@ -1,7 +1,8 @@
-//! Conversations with the public workers, recorded once and played again by a process in their place.
+//! Conversations with the public workers, recorded once and replayed by a process in their place.
 //!
-//! A file in `tests/recorded` has lines `worker: {…}`, which the process sends, and `host: {…}`, for which it waits:
-//! the host must say at least those members. Names are those of the protocol; `<app>` is the app's folder.
+//! A file in `tests/recorded` has lines `worker: {…}`, which the process sends, and `host: {…}`, for which it
+//! waits. The host must send at least those members. Names are those of the protocol. `<app>` is the app's
+//! folder.
 
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use serde_json::{Map, Value};
 use super::worker_harness::*;
 use super::worker_scripted::{Script, connect};
 
-/// Plays a recording; ends the process with an error if the host does not keep to it.
+/// Replays a recording. Exits with an error if the host's messages differ.
 pub(crate) async fn replay(file: &Path, worker_id: &str) {
     let app = std::env::current_dir().unwrap();
     let text = std::fs::read_to_string(file).unwrap();
@@ -31,20 +32,20 @@ pub(crate) async fn replay(file: &Path, worker_id: &str) {
         let heard = loop {
             let heard: StreamingMessage = receiver.recv().await.unwrap();
             let heard = serde_json::to_value(&heard).unwrap();
-            // The host asks after the worker's health whenever it likes.
+            // The host may send health checks at any time.
             if heard.get("workerStatusRequest").is_none() {
                 break heard;
             }
         };
         if !holds(&heard, &message) {
-            eprintln!("the host said\n{heard}\nbut the recording has\n{message}");
+            eprintln!("the host sent\n{heard}\nbut the recording has\n{message}");
             std::process::exit(1);
         }
     }
     while receiver.recv().await.is_some() {}
 }
 
-/// The JSON of the protocol's names, as our own workers would write it.
+/// Converts JSON with the protocol's names to the JSON of the built-in workers.
 fn wire(value: Value) -> Value {
     let Value::Object(members) = value else {
         return match value {
@@ -54,7 +55,7 @@ fn wire(value: Value) -> Value {
     };
     let rename = |(name, value): (String, Value)| {
         let value = match (&*name, value) {
-            // Names in here belong to the app.
+            // These names belong to the app.
             ("capabilities" | "properties" | "custom_properties", value) => value,
             ("bindings" | "trigger_metadata", Value::Object(inner)) => {
                 inner.into_iter().map(|(name, value)| (name, wire(value))).collect()
@@ -83,7 +84,7 @@ fn number_of(member: &str, text: &str) -> Option<i32> {
     names.iter().position(|name| *name == text).map(|it| i32::try_from(it).unwrap())
 }
 
-/// Whether the value has at least what is expected.
+/// Returns whether the value contains the expected members.
 fn holds(value: &Value, expected: &Value) -> bool {
     match (value, expected) {
         (Value::Object(value), Value::Object(expected)) => {
@@ -193,7 +194,7 @@ async fn node() {
 
 #[tokio::test]
 async fn java() {
-    // Java's worker dies of a question after its functions: the host reads function.json instead.
+    // The Java worker crashes if it is asked for its functions. The host reads function.json instead.
     let recorded = start("java.txt", false).await;
     assert!(matches!(recorded.indexing, IndexingResult::UseFunctionJson { .. }));
     let source = FunctionSource {

@@ -1,7 +1,7 @@
-//! A worker that does what a script says, over real gRPC or over frames.
+//! A worker that follows a script, over real gRPC or over frames.
 //!
-//! It is this test binary, started again by the host under test as a process of its own: the test named `process`
-//! below becomes the worker if the environment holds a script. The command line after `--` is the host's.
+//! It is this test binary, which the host under test starts as a separate process. The test named `process`
+//! below becomes the worker if the environment has a script. The command line after `--` is the host's.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write as _;
@@ -17,72 +17,72 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
-/// What the worker does.
+/// The script of a worker.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Script {
     pub(crate) capabilities: BTreeMap<String, String>,
-    /// What each function does; its name is also its id.
+    /// The steps of each function. Its name is also its id.
     pub(crate) functions: BTreeMap<String, Vec<Step>>,
-    /// Functions that cannot be loaded, and why.
+    /// Functions that cannot be loaded, with the error.
     pub(crate) load_failures: BTreeMap<String, String>,
     pub(crate) index_failure: Option<String>,
     pub(crate) use_function_json: bool,
     pub(crate) at_start: Vec<Step>,
-    /// From this process on (1 is the first), exit with this code instead of connecting.
+    /// Exit with this code instead of connecting, from this process on (1 is the first).
     pub(crate) exit_from: Option<(usize, i32)>,
-    /// Answer with the request id of the command line, as Python's public worker does.
+    /// Answer with the request id of the command line, as the public Python worker does.
     pub(crate) own_request_id: bool,
     pub(crate) ignore_terminate: bool,
     pub(crate) ignore_sigterm: bool,
-    /// Before the real stream, try streams with an id nobody minted; after it, one with the id that is taken.
+    /// Try streams with unknown ids before the real stream, and one with the id in use after it.
     pub(crate) lies_about_its_id: bool,
-    /// A recorded conversation to play instead of all this.
+    /// A recorded conversation to replay instead.
     pub(crate) replay: Option<PathBuf>,
-    /// Where it writes down what happened.
+    /// The folder for the notes of the worker.
     pub(crate) notes: PathBuf,
 }
 
-/// One thing a function does. A function that ends without an answer returns the text of its input.
+/// One step of a function. A function that ends without an answer returns the text of its input.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Step {
-    /// For so many milliseconds.
+    /// Sleeps for this many milliseconds.
     Sleep(u64),
-    /// For as many milliseconds as the input says.
+    /// Sleeps for the number of milliseconds in the input.
     SleepInput,
     Log(String),
-    /// So many numbered records.
+    /// Sends this many numbered log records.
     Logs(usize),
-    /// A record for an invocation that does not exist.
+    /// Sends a log record for an invocation that does not exist.
     StrayLog(String),
-    /// So many lines of so many bytes on stdout.
+    /// Prints lines on stdout: their number and their length in bytes.
     Print(usize, usize),
-    /// So many bytes on stderr without an end of line.
+    /// Prints this many bytes on stderr without an end of line.
     PrintWithoutEnd(usize),
     Say(String),
     Exit(i32),
     Hang,
-    /// End the stream, and go on living.
+    /// Ends the stream, but keeps running.
     Cut,
     Fail(String),
     Cancelled,
     Return(String),
-    /// A text of so many bytes.
+    /// Returns a text of this many bytes.
     ReturnSize(usize),
-    /// A list of the inputs and their kinds.
+    /// Returns a list of the inputs and their kinds.
     ReturnInputs,
     ReturnPid,
-    /// The input as the output `file`, and bytes.
+    /// Returns the input as the output `file`, and bytes.
     Output,
-    /// An answer to an invocation that does not exist.
+    /// Answers an invocation that does not exist.
     StrayAnswer,
-    /// Answer twice.
+    /// Answers twice.
     Twice,
 }
 
 pub(crate) const SCRIPT: &str = "BINDPOST_TEST_SCRIPT";
 
-/// The worker's main function, if this process is one.
+/// The main function of the worker, if this process is one.
 #[test]
 fn process() {
     let Ok(script) = std::env::var(SCRIPT) else { return };
@@ -149,7 +149,7 @@ pub(crate) fn start_stream(worker_id: &str) -> StreamingMessage {
 
 type Link = (UnboundedSender<StreamingMessage>, UnboundedReceiver<StreamingMessage>);
 
-/// Opens a stream to where the command line says.
+/// Opens a stream to the address in the command line.
 pub(crate) async fn connect() -> Link {
     match option("--socket") {
         Some(address) => connect_frames(&address).await,
@@ -215,7 +215,7 @@ async fn connect_frames(address: &str) -> Link {
 struct Playing {
     script: Script,
     worker_id: String,
-    /// Gone once the stream is cut.
+    /// `None` after the stream is cut.
     sender: Mutex<Option<UnboundedSender<StreamingMessage>>>,
 }
 
@@ -303,7 +303,7 @@ impl Playing {
             }
         }
         if self.script.ignore_terminate || self.sender.lock().unwrap().is_none() {
-            // Python's public worker outlives its stream.
+            // The public Python worker outlives its stream.
             std::future::pending::<()>().await;
         }
     }
@@ -368,7 +368,7 @@ impl Playing {
                 Step::SleepInput => tokio::time::sleep(Duration::from_millis(input.parse().unwrap())).await,
                 Step::Log(message) => log(&id, message.clone()),
                 Step::Logs(count) => (0..*count).for_each(|number| log(&id, number.to_string())),
-                Step::StrayLog(message) => log("nobody", message.clone()),
+                Step::StrayLog(message) => log("unknown", message.clone()),
                 Step::Print(lines, size) => print_lines(*lines, *size),
                 Step::PrintWithoutEnd(size) => print_without_end(*size),
                 Step::Say(message) => eprintln!("{message}"),
@@ -393,7 +393,7 @@ impl Playing {
                     response.return_value = Some(TypedData { data: Some(bytes) });
                 }
                 Step::StrayAnswer => {
-                    let stray = InvocationResponse { invocation_id: "nobody".into(), ..response.clone() };
+                    let stray = InvocationResponse { invocation_id: "unknown".into(), ..response.clone() };
                     self.say("", Content::InvocationResponse(stray));
                 }
                 Step::Twice => self.say("", Content::InvocationResponse(response.clone())),

@@ -1,27 +1,27 @@
-//! Which identity the usual variables offer.
+//! Finds the identity that the usual environment variables configure.
 
 use reqwest::Url;
 
 use super::{Secret, TokenSource, is_loopback};
 
 const AUTHORITY: &str = "https://login.microsoftonline.com/";
-/// Where a virtual machine asks for tokens of its own identity. Never routed beyond the machine's host.
+/// The address of a virtual machine's identity service. It is never routed beyond the machine's host.
 const VIRTUAL_MACHINE: &str = "http://169.254.169.254/";
 
-/// A variable that cannot be used.
+/// An environment variable with an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{variable} {problem}")]
-#[allow(missing_docs, reason = "the message says it")]
+#[allow(missing_docs, reason = "the message explains it")]
 pub struct SettingError {
     pub variable: &'static str,
     pub problem: &'static str,
 }
 
-/// The sources of tokens to ask, in order, by the variables that Azure and its tools set.
+/// Returns the token sources to try, in order, by the variables that Azure and its tools set.
 ///
-/// What somebody has set up is used, and nothing else: a wrong secret must not end in the tokens of somebody else. An
-/// app registration comes first, then a workload identity, then the platform's. Where nothing is set up, this may be a
-/// virtual machine or somebody's laptop, so its managed identity and then the Azure CLI are tried.
+/// A configured identity is used exclusively: a wrong secret must not lead to tokens of another identity. An
+/// app registration comes first, then a workload identity, then the platform's managed identity. If none is
+/// configured, the managed identity of a virtual machine and then the Azure CLI are tried.
 pub fn offered_sources(variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<TokenSource>, SettingError> {
     let set = |name: &str| {
         let value = variable(name)?;
@@ -30,7 +30,7 @@ pub fn offered_sources(variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<
     };
     let (tenant, client_id) = (set("AZURE_TENANT_ID"), set("AZURE_CLIENT_ID"));
     if let Some(secret) = set("AZURE_CLIENT_SECRET") {
-        let needed = |variable| SettingError { variable, problem: "is needed beside AZURE_CLIENT_SECRET" };
+        let needed = |variable| SettingError { variable, problem: "is required with AZURE_CLIENT_SECRET" };
         return Ok(vec![TokenSource::ClientSecret {
             authority: authority(set("AZURE_AUTHORITY_HOST").as_deref())?,
             tenant: tenant.ok_or(needed("AZURE_TENANT_ID"))?,
@@ -40,7 +40,7 @@ pub fn offered_sources(variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<
     }
     if let Some(file) = set("AZURE_FEDERATED_TOKEN_FILE") {
         let needed =
-            |variable| SettingError { variable, problem: "is needed beside AZURE_FEDERATED_TOKEN_FILE" };
+            |variable| SettingError { variable, problem: "is required with AZURE_FEDERATED_TOKEN_FILE" };
         return Ok(vec![TokenSource::Workload {
             authority: authority(set("AZURE_AUTHORITY_HOST").as_deref())?,
             tenant: tenant.ok_or(needed("AZURE_TENANT_ID"))?,
@@ -49,7 +49,7 @@ pub fn offered_sources(variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<
         }]);
     }
     if let (Some(endpoint), Some(header)) = (set("IDENTITY_ENDPOINT"), set("IDENTITY_HEADER")) {
-        // The platform's own service next to the app, which has no TLS.
+        // The platform's own service on the same host, which has no TLS.
         let endpoint = parse_address("IDENTITY_ENDPOINT", &endpoint)?;
         return Ok(vec![TokenSource::AppService { endpoint, header: Secret::new(header), client_id }]);
     }
@@ -57,32 +57,32 @@ pub fn offered_sources(variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<
 }
 
 impl TokenSource {
-    /// The managed identity of the virtual machine that this may be.
+    /// Returns the managed identity of a virtual machine.
     pub fn virtual_machine(client_id: Option<String>) -> Result<TokenSource, SettingError> {
         let address = parse_address("the machine's identity service", VIRTUAL_MACHINE)?;
         Ok(TokenSource::VirtualMachine { address, client_id })
     }
 
-    /// The Azure CLI, by the name that it has here.
+    /// Returns the Azure CLI, with its program name on this system.
     pub fn azure_cli() -> TokenSource {
         TokenSource::AzureCli { program: if cfg!(windows) { "az.cmd" } else { "az" }.into() }
     }
 }
 
-/// Where Entra ID is, by `AZURE_AUTHORITY_HOST`: other clouds have their own.
+/// Returns the address of Entra ID from the value of `AZURE_AUTHORITY_HOST`. Defaults to the public cloud.
 pub fn authority(set: Option<&str>) -> Result<Url, SettingError> {
     let variable = "AZURE_AUTHORITY_HOST";
     let url = parse_address(variable, set.unwrap_or(AUTHORITY))?;
     match url.scheme() == "https" || is_loopback(&url) {
         true => Ok(url),
         false => {
-            let problem = "is not https, and secrets are not sent in the clear";
+            let problem = "is not https, and secrets are not sent unencrypted";
             Err(SettingError { variable, problem })
         }
     }
 }
 
-/// The address that a variable holds.
+/// Parses the address in a variable.
 pub fn parse_address(variable: &'static str, address: &str) -> Result<Url, SettingError> {
     match Url::parse(address) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_up_is_used_and_nothing_else() {
+    fn only_the_configured_identity_is_used() {
         let app = [("IDENTITY_ENDPOINT", "http://127.0.0.1:1/"), ("IDENTITY_HEADER", "x")];
         let who = [("AZURE_TENANT_ID", "t"), ("AZURE_CLIENT_ID", "c")];
         let (file, secret) = (("AZURE_FEDERATED_TOKEN_FILE", "/t"), ("AZURE_CLIENT_SECRET", "s"));
@@ -119,12 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_named() {
+    fn missing_and_invalid_variables_are_named() {
         for (variables, said) in [
-            (vec![("AZURE_CLIENT_SECRET", "s")], "AZURE_TENANT_ID is needed beside AZURE_CLIENT_SECRET"),
+            (vec![("AZURE_CLIENT_SECRET", "s")], "AZURE_TENANT_ID is required with AZURE_CLIENT_SECRET"),
             (
                 vec![("AZURE_FEDERATED_TOKEN_FILE", "/t"), ("AZURE_TENANT_ID", "t")],
-                "AZURE_CLIENT_ID is needed beside AZURE_FEDERATED_TOKEN_FILE",
+                "AZURE_CLIENT_ID is required with AZURE_FEDERATED_TOKEN_FILE",
             ),
             (
                 vec![("IDENTITY_ENDPOINT", "nowhere"), ("IDENTITY_HEADER", "x")],
@@ -132,7 +132,7 @@ mod tests {
             ),
             (
                 vec![("AZURE_CLIENT_SECRET", "s"), ("AZURE_AUTHORITY_HOST", "http://login.example/")],
-                "AZURE_AUTHORITY_HOST is not https, and secrets are not sent in the clear",
+                "AZURE_AUTHORITY_HOST is not https, and secrets are not sent unencrypted",
             ),
         ] {
             assert_eq!(names(&variables).unwrap_err(), said);

@@ -1,8 +1,8 @@
-//! Text that must not appear in logs.
+//! [`Secret`]: text that must not be logged.
 
 use std::fmt;
 
-/// A key, token or password. Its `Debug` output says only that there is one.
+/// A key, token or password. Its `Debug` output hides the value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -12,7 +12,7 @@ impl Secret {
         Secret(text.into())
     }
 
-    /// The secret itself, to be sent and nothing else.
+    /// Returns the secret. Use it only to send it.
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Where access tokens come from: one request, or one command, per source.
+//! [`TokenSource`]: fetches access tokens, with one request or one command per source.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,34 +11,35 @@ use serde_json::Value;
 use super::secret::Secret;
 use super::{AccessToken, IdentityError, error_chain, is_loopback};
 
-/// A virtual machine answers at once; on a laptop nobody listens, and nobody says so.
+/// The timeout for a virtual machine's identity service, which answers at once. Elsewhere requests get no
+/// response.
 const VIRTUAL_MACHINE_TIME: Duration = Duration::from_secs(2);
 const REQUEST_TIME: Duration = Duration::from_secs(10);
-/// The command is a Python program that may have to sign in.
+/// The timeout of the Azure CLI, a Python program that may have to sign in.
 const COMMAND_TIME: Duration = Duration::from_secs(20);
 const MAX_ANSWER: usize = 256 * 1024;
-/// How long a token is kept at least, in seconds, by what its end and this machine's clock say: a minute more than the
-/// time before its end at which it is replaced.
+/// The minimum lifetime of a token in seconds, even if its expiry and this machine's clock give less. It is a
+/// minute more than the time before expiry at which tokens are replaced.
 const LEAST_LEFT: i64 = 6 * 60;
 
-/// A way to get access tokens.
+/// A source of access tokens.
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the fields are named as Azure names them")]
 pub enum TokenSource {
     /// The managed identity of an App Service or Functions app.
     AppService { endpoint: Url, header: Secret, client_id: Option<String> },
-    /// The managed identity of a virtual machine; `address` is a fixed one outside tests.
+    /// The managed identity of a virtual machine. Outside tests `address` is fixed.
     VirtualMachine { address: Url, client_id: Option<String> },
-    /// A Kubernetes workload identity: a token in a file, exchanged for ours.
+    /// A Kubernetes workload identity, whose token in a file is exchanged for an access token.
     Workload { authority: Url, tenant: String, client_id: String, token_file: PathBuf },
     /// An app registration and its secret.
     ClientSecret { authority: Url, tenant: String, client_id: String, secret: Secret },
-    /// Who is signed in to the Azure CLI; `program` is `az`.
+    /// The account that is signed in to the Azure CLI. `program` is `az`.
     AzureCli { program: PathBuf },
 }
 
 impl TokenSource {
-    /// What it is called in messages.
+    /// Returns the name for messages.
     pub fn name(&self) -> &'static str {
         match self {
             TokenSource::AppService { .. } => "the app's managed identity",
@@ -49,7 +50,7 @@ impl TokenSource {
         }
     }
 
-    /// Asks for a token, once. `near` is the client for services on this machine, which no proxy can reach.
+    /// Requests a token once. `near` is the client for services on this machine, which uses no proxy.
     pub(super) async fn fetch(
         &self,
         resource: &str,
@@ -68,7 +69,7 @@ impl TokenSource {
                 (near.get(url).header("Metadata", "true"), VIRTUAL_MACHINE_TIME)
             }
             TokenSource::Workload { authority, tenant, client_id, token_file } => {
-                // Read each time: Kubernetes replaces it every hour.
+                // Read each time, because Kubernetes replaces it every hour.
                 let file = token_file.clone();
                 let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(file)).await;
                 let assertion =
@@ -102,7 +103,7 @@ impl TokenSource {
         let mut answer = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(broken)? {
             if answer.len() + piece.len() > MAX_ANSWER {
-                return Err(IdentityError::Unexpected(self.name(), "the answer is too long"));
+                return Err(IdentityError::Unexpected(self.name(), "it is too long"));
             }
             answer.extend_from_slice(&piece);
         }
@@ -123,13 +124,13 @@ impl TokenSource {
         };
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
-            let first = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+            let first = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("no error message");
             return Err(IdentityError::Command(format!("az failed: {}", shortened(first))));
         }
         self.decode(&output.stdout)
     }
 
-    /// All sources answer with nearly the same JSON.
+    /// Decodes a response. All sources send nearly the same JSON.
     fn decode(&self, answer: &[u8]) -> Result<AccessToken, IdentityError> {
         let unexpected = |problem| IdentityError::Unexpected(self.name(), problem);
         let answer: Value = serde_json::from_slice(answer).map_err(|_| unexpected("it is not JSON"))?;
@@ -141,19 +142,19 @@ impl TokenSource {
             let value = answer.get(name)?;
             value.as_i64().or_else(|| value.as_str()?.trim().parse().ok())
         };
-        // A platform hands out tokens that last. One that seems to have ended means that this machine's clock is ahead;
-        // a service that does not take it says so, and then it is replaced.
+        // The platform issues valid tokens. If one seems expired, this machine's clock is ahead. If a service
+        // rejects it, it is replaced.
         let until = |at: i64| at.saturating_sub(chrono::Utc::now().timestamp()).max(LEAST_LEFT);
         let left = number("expires_in")
             .or_else(|| number("expires_on").map(until))
-            // Old versions of `az` give a local time only; ask again soon.
+            // Old versions of `az` return only a local time, so the token is replaced soon.
             .unwrap_or(600);
         let left = Duration::from_secs(u64::try_from(left).unwrap_or_default());
         Ok(AccessToken::new(Secret::new(token), left))
     }
 }
 
-/// All that a resource allows, as Entra ID wants it written.
+/// Returns the scope of Entra ID for all permissions on a resource.
 fn scope(resource: &str) -> String {
     format!("{}/.default", resource.trim_end_matches('/'))
 }
@@ -167,7 +168,7 @@ fn with_query(url: &Url, resource: &str, version: &str, client_id: Option<&str>)
     url
 }
 
-/// A request to Entra ID for a token of an app.
+/// Builds a request to Entra ID for a token of an app.
 fn entra_request(
     client: &Client,
     near: &Client,
@@ -180,7 +181,7 @@ fn entra_request(
     if let Ok(mut segments) = url.path_segments_mut() {
         segments.pop_if_empty().extend([tenant, "oauth2", "v2.0", "token"]);
     }
-    // Any URL will do: only its query is used, as the body.
+    // Only the query of this URL is used, as the body.
     let mut form = authority.clone();
     form.set_query(None);
     form.query_pairs_mut()
@@ -192,7 +193,7 @@ fn entra_request(
     client.post(url).header("Content-Type", "application/x-www-form-urlencoded").body(body)
 }
 
-/// What Entra ID or the identity service says is wrong, in one short line.
+/// Returns the error message of Entra ID or the identity service in one short line.
 fn error_reason(answer: &[u8]) -> String {
     let Ok(answer) = serde_json::from_slice::<Value>(answer) else { return String::new() };
     let text = ["error_description", "message", "error"].iter().find_map(|name| answer.get(name)?.as_str());

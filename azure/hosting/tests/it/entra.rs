@@ -1,4 +1,4 @@
-//! Tokens as Entra ID makes them, of an issuer that plays its part.
+//! Tokens in the format of Entra ID, from a test issuer.
 
 use bindpost_azure_hosting::Entra;
 use bindpost_mcp_http::{Auth, Settings};
@@ -14,8 +14,8 @@ const CLIENT: &str = "00001111-aaaa-2222-bbbb-3333cccc4444";
 const OBJECT: &str = "99998888-aaaa-2222-bbbb-3333cccc4444";
 const APP_URI: &str = "api://orders";
 
-/// An issuer with the metadata of Entra ID below this path. Tokens of version 1.0 are signed by `one`, those
-/// of version 2.0 by `two`; `others` is of another tenant.
+/// Starts an issuer with the metadata of Entra ID below this path. The key `one` signs tokens of version 1.0,
+/// `two` those of version 2.0. `others` belongs to another tenant.
 async fn entra_id(path: &str, name: &str) -> TestIssuer {
     let issuer = TestIssuer::start().await;
     let of_b = format!("https://login.microsoftonline.com/{B}/v2.0");
@@ -47,12 +47,12 @@ async fn entra_id(path: &str, name: &str) -> TestIssuer {
     issuer
 }
 
-/// A token of version 1.0 of this tenant, with more claims.
+/// Returns the order for a token of version 1.0 of this tenant, with more claims.
 fn first(tenant: &str, more: Value) -> Value {
     order("one", format!("https://sts.windows.net/{tenant}/"), tenant, APP_URI, "1.0", more)
 }
 
-/// The same of version 2.0.
+/// Returns the order for a token of version 2.0.
 fn second(tenant: &str, more: Value) -> Value {
     order("two", format!("https://login.microsoftonline.com/{tenant}/v2.0"), tenant, CLIENT, "2.0", more)
 }
@@ -90,14 +90,14 @@ async fn both_versions_of_a_tenant_are_the_same_caller() {
 }
 
 #[tokio::test]
-async fn tokens_of_others_are_refused() {
+async fn invalid_tokens_are_rejected() {
     let issuer = entra_id(A, A).await;
     let server = serving(entra(Entra::tenant(A), &issuer)).await;
     let v2 = format!("https://login.microsoftonline.com/{A}/v2.0");
     for order in [
         first(B, json!({})),
         second(B, json!({})),
-        // One tenant in the issuer, another beside it.
+        // The tenant of the issuer differs from `tid`.
         second(A, json!({"tid": B})),
         first(A, json!({"tid": B})),
         second(A, json!({"tid": null})),
@@ -129,34 +129,34 @@ async fn rights_are_scopes_of_users_and_roles_of_applications() {
         let app = || version(A, json!({"roles": ["Orders.All", "Orders.Read"], "idtyp": "app"}));
         assert_eq!(call(&server, &issuer, "read", user()).await.0, 200);
         assert_eq!(call(&server, &issuer, "all", user()).await.0, 403);
-        // A role is no scope, even of the same name.
+        // A role is not a scope, even if it has the same name.
         assert_eq!(call(&server, &issuer, "read", app()).await.0, 403);
         assert_eq!(call(&server, &issuer, "all", app()).await.0, 200);
     }
 }
 
-/// The roles in a delegated token are the user's: what an application may do by itself is not theirs to do.
+/// The roles in a delegated token belong to the user. They do not grant the permissions of an application.
 #[tokio::test]
-async fn roles_of_a_user_open_nothing_for_applications() {
+async fn roles_of_a_user_are_not_application_permissions() {
     let issuer = entra_id(A, A).await;
     let server = serving(entra(Entra::tenant(A), &issuer)).await;
     for version in [first, second] {
         for user in [
             json!({"scp": "User.Read", "roles": ["Orders.All"]}),
             json!({"scp": "User.Read", "roles": ["Orders.All"], "idtyp": "user"}),
-            // A token about a login: no scopes at all.
+            // A token of a login, without scopes.
             json!({"roles": ["Orders.All"], "nonce": "x"}),
         ] {
             assert_eq!(call(&server, &issuer, "all", version(A, user.clone())).await.0, 403, "{user}");
         }
-        // Without the optional `idtyp`, an application is known by its subject, which is its object.
+        // Without the optional `idtyp`, an application is recognised by its subject, which is its object id.
         let app = json!({"roles": ["Orders.All"], "sub": OBJECT});
         assert_eq!(call(&server, &issuer, "all", version(A, app)).await.0, 200);
     }
 }
 
 #[tokio::test]
-async fn several_tenants_are_those_on_the_list() {
+async fn only_listed_tenants_are_accepted() {
     let issuer = entra_id("common", "{tenantid}").await;
     let listed = serving(entra(Entra::tenants([A]), &issuer)).await;
     let any = serving(entra(Entra::any_tenant(), &issuer)).await;
@@ -176,7 +176,7 @@ async fn several_tenants_are_those_on_the_list() {
             assert_eq!((listed.await.0, any.await.0), (by_listed, by_any), "{order}");
         }
     }
-    // A key of one tenant verifies no tokens of another.
+    // A key of one tenant does not verify tokens of another.
     let forged = |tenant| json!({"key": "others", "claims": second(tenant, json!({}))["claims"]});
     assert_eq!(call(&any, &issuer, "whoami", forged(B)).await.0, 200);
     assert_eq!(call(&any, &issuer, "whoami", forged(A)).await.0, 401);

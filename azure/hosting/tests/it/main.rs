@@ -1,6 +1,6 @@
-//! Tokens and identities as Azure makes them, over real HTTP.
+//! Tests tokens and identities of Azure over real HTTP.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod entra;
 #[path = "../../../../mcp/oauth/tests/it/issuer.rs"]

@@ -1,4 +1,4 @@
-//! The identity that App Service authentication has established, believed and not.
+//! The identity that App Service authentication has established: when it is accepted and when not.
 
 use std::net::SocketAddr;
 
@@ -36,7 +36,7 @@ async fn serving(trust_platform_identity: bool) -> TestServer {
 }
 
 #[tokio::test]
-async fn the_platform_is_believed_where_it_is_trusted() {
+async fn the_identity_of_a_trusted_platform_is_accepted() {
     let server = serving(true).await;
     let principal = alice();
     for header in ["x-ms-client-principal", "X-MS-CLIENT-PRINCIPAL"] {
@@ -45,13 +45,13 @@ async fn the_platform_is_believed_where_it_is_trusted() {
         }
     }
     assert_eq!(server.call("whoami", &[]).await.0, 401);
-    // The other headers of the platform are no proof.
+    // The other headers of the platform do not authenticate.
     let others = [("x-ms-client-principal-id", "alice"), ("x-ms-client-principal-name", "alice")];
     assert_eq!(server.call("whoami", &others).await.0, 401);
 }
 
 #[tokio::test]
-async fn roles_are_those_of_applications() {
+async fn roles_apply_to_applications_only() {
     let server = serving(true).await;
     let status = async |tool: &str, more: Value| {
         let mut claims = json!([
@@ -65,7 +65,7 @@ async fn roles_are_those_of_applications() {
         "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/nameidentifier",
         "http://schemas.microsoft.com/identity/claims/scope",
     ];
-    // People: with scopes, or logged in at the platform, which gives none.
+    // Users: with scopes, or logged in at the platform, which sends no scopes.
     for user in [
         json!([{"typ": scope, "val": "User.Read"}]),
         json!([{"typ": "scp", "val": "User.Read"}, {"typ": name_id, "val": "object"}]),
@@ -83,7 +83,7 @@ async fn roles_are_those_of_applications() {
 }
 
 #[tokio::test]
-async fn without_the_setting_nobody_is_believed() {
+async fn without_the_setting_the_header_is_ignored() {
     let server = serving(false).await;
     assert_eq!(server.call("whoami", &[("x-ms-client-principal", &alice())]).await.0, 401);
 }
@@ -113,7 +113,7 @@ async fn a_broken_header_is_malformed() {
 }
 
 #[tokio::test]
-async fn only_trusted_peers_are_believed() {
+async fn only_trusted_peers_are_accepted() {
     let by = async |principal: &ClientPrincipal, peer: Option<&str>| -> Result<Caller, Denial> {
         let request = http::Request::post("/mcp").header("x-ms-client-principal", alice());
         let (parts, ()) = request.body(()).unwrap().into_parts();

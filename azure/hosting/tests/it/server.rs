@@ -1,4 +1,4 @@
-//! A server over real HTTP, and requests to it that stand alone.
+//! A test server over real HTTP, and stateless requests to it.
 
 use std::net::SocketAddr;
 
@@ -18,7 +18,7 @@ pub(crate) struct TestServer {
 }
 
 impl TestServer {
-    /// A server with tools that say who calls.
+    /// Starts a server with tools that return the caller.
     pub(crate) async fn start(settings: Settings) -> TestServer {
         let server = Server::builder("test", "1.0.0")
             .tool(ToolEntry::new("whoami", who))
@@ -30,7 +30,7 @@ impl TestServer {
         TestServer { address, client: Client::builder().no_proxy().build().unwrap(), _serving: serving }
     }
 
-    /// The status of a call with these headers, and the text of its result.
+    /// Returns the status of a call with these headers and the text of its result.
     pub(crate) async fn call(&self, tool: &str, headers: &[(&str, &str)]) -> (u16, String) {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -55,5 +55,5 @@ impl TestServer {
 }
 
 async fn who(context: Context) -> String {
-    context.caller().id().unwrap_or("nobody").to_owned()
+    context.caller().id().unwrap_or("unauthenticated").to_owned()
 }

@@ -1,4 +1,4 @@
-//! The call `search.analyze`: which words an analyzer makes of a text.
+//! The `search.analyze` operation: returns the tokens that an analyzer produces for a text.
 
 use serde_json::{Value, json};
 use tantivy::tokenizer::{TextAnalyzer, TokenStream as _};
@@ -7,10 +7,12 @@ use super::AnalyzerRegistry;
 use crate::ApiError;
 use crate::budget::{Budget, JsonBuffer};
 
-/// An answer with more tokens helps nobody and would take all memory: n-grams make hundreds for a character.
+/// The maximum number of tokens in one response. N-gram filters produce hundreds of tokens per
+/// character, and an unlimited response would exhaust memory.
 const MOST_TOKENS: usize = 500_000;
 
-/// Writes `{"tokens":[{"token","startOffset","endOffset","position"}]}`. Offsets count UTF-16 units, as .NET does.
+/// Runs an analyze request and writes `{"tokens":[{"token","startOffset","endOffset","position"}]}`.
+/// Offsets are in UTF-16 code units, as in .NET.
 pub fn analyze(
     request: &Value,
     analyzers: &AnalyzerRegistry,
@@ -94,7 +96,7 @@ fn tokens(
         if number > MOST_TOKENS {
             return Err(ApiError::parameter(
                 "text",
-                format!("The text gives more than {MOST_TOKENS} tokens. Analyze a shorter one."),
+                format!("The text produces more than {MOST_TOKENS} tokens. Analyze a shorter text."),
             ));
         }
         tokens.push_json(&json!({
@@ -111,7 +113,7 @@ fn tokens(
     Ok(answer)
 }
 
-/// From bytes to UTF-16 units. Empty for ASCII, where both are the same.
+/// Maps byte offsets to UTF-16 offsets. Empty for ASCII text, where both are the same.
 struct Utf16Offsets(Vec<usize>);
 
 impl Utf16Offsets {

@@ -1,4 +1,5 @@
-//! An analyzer: character filters, a tokenizer and token filters, as one tokenizer of tantivy.
+//! Analyzers. An analyzer combines character filters, a tokenizer and token filters into
+//! one tantivy tokenizer.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,9 +14,9 @@ use super::tokenizer::{RunningTokenizer, Tokenizer};
 /// One token filter.
 #[derive(Clone)]
 pub(super) enum TokenFilter {
-    /// At most one word for a word. Analyzers of only these give words without keeping any.
+    /// Produces at most one token for each input token. An analyzer with only such filters buffers no tokens.
     Step(FilterStep),
-    /// Starts a filter that keeps words.
+    /// Creates a filter that buffers tokens.
     Stage(Arc<dyn Fn() -> Box<dyn FilterStage> + Send + Sync>),
 }
 
@@ -42,7 +43,7 @@ pub(super) struct Analyzer {
     char_filters: Vec<CharFilter>,
     tokenizer: Tokenizer,
     filters: Vec<TokenFilter>,
-    /// The text after each character filter: a stream reads the last one.
+    /// The text after each character filter. The token stream reads the last one.
     edited: Vec<EditedText>,
 }
 
@@ -63,7 +64,8 @@ impl tantivy::tokenizer::Tokenizer for Analyzer {
         self.edited.clear();
         for filter in &self.char_filters {
             let input = self.edited.last().map_or(text, |edited| edited.text.as_str());
-            // The limit is that of the text as it came: filters in a row do not multiply it.
+            // The limit depends on the length of the original text, so that several filters in a row do
+            // not multiply it.
             let edited = filter.apply(input, max_output(text.len()));
             self.edited.push(edited);
         }
@@ -79,7 +81,7 @@ impl tantivy::tokenizer::Tokenizer for Analyzer {
     }
 }
 
-/// An analyzer at work on one text.
+/// The token stream of an analyzer for one text.
 pub(super) struct AnalyzerTokenStream<'a> {
     input: OffsetCorrectedTokens<'a>,
     filters: TokenFilterChain<'a>,
@@ -107,7 +109,7 @@ impl<'a> RunningTokenFilter<'a> {
     }
 }
 
-/// The words of the tokenizer, with their places in the text as it was given.
+/// The tokens of the tokenizer, with their offsets mapped back to the original text.
 struct OffsetCorrectedTokens<'a> {
     source: RunningTokenizer<'a>,
     edited: &'a [EditedText],
@@ -142,7 +144,7 @@ impl TokenStream for AnalyzerTokenStream<'_> {
                         continue 'words;
                     }
                 }
-                // Nobody can search for nothing.
+                // No query can match an empty token.
                 if !self.term.token.text.is_empty() {
                     return true;
                 }
@@ -167,7 +169,8 @@ impl TokenStream for AnalyzerTokenStream<'_> {
     }
 }
 
-/// The next word after the last of these filters. Recursion is as deep as an analyzer has filters, which is limited.
+/// Reads the next token that leaves the last of these filters. Returns false at the end. The recursion
+/// depth is the number of filters of the analyzer, which is limited.
 fn next_token(
     stages: &mut [RunningTokenFilter<'_>],
     input: &mut OffsetCorrectedTokens<'_>,

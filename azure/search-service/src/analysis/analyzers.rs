@@ -1,4 +1,4 @@
-//! The analyzers of an index: those that Azure knows by name, and those that its definition adds.
+//! The analyzers of an index: the predefined ones of Azure AI Search, and those in the index definition.
 
 use std::collections::HashMap;
 
@@ -18,10 +18,10 @@ use super::{filters, parts};
 use crate::ApiError;
 use crate::engine::columns::{PAIRS_ANALYZER, SUGGEST_ANALYZER};
 
-/// More filters in one analyzer are a mistake.
+/// The maximum number of filters in one analyzer.
 const MOST_FILTERS: usize = 100;
 
-/// Everything that an index may call an analyzer or a normalizer, or use to make one.
+/// The analyzers and normalizers that an index can use, and the components they are built from.
 #[derive(Clone, Default)]
 pub struct AnalyzerRegistry {
     analyzers: HashMap<String, Analyzer>,
@@ -32,7 +32,8 @@ pub struct AnalyzerRegistry {
 }
 
 impl AnalyzerRegistry {
-    /// Reads and checks `analyzers`, `tokenizers`, `tokenFilters`, `charFilters` and `normalizers` of an index.
+    /// Parses and checks `analyzers`, `tokenizers`, `tokenFilters`, `charFilters` and
+    /// `normalizers` of an index.
     pub fn new(definition: &Value) -> Result<Self, ApiError> {
         let mut all = Self::default();
         for settings in definitions(definition, "charFilters", "Character filter")? {
@@ -66,7 +67,8 @@ impl AnalyzerRegistry {
         Ok(all)
     }
 
-    /// The analyzer of a name: of the index, of Azure, or one of ours for suggesters.
+    /// Returns the analyzer with this name. It is defined by the index, predefined, or one of the
+    /// internal analyzers for suggesters.
     pub fn get(&self, name: &str) -> Option<TextAnalyzer> {
         self.find(name).map(TextAnalyzer::from)
     }
@@ -85,7 +87,7 @@ impl AnalyzerRegistry {
         }
     }
 
-    /// Whether there is such an analyzer; if not, the error names those whose names are near.
+    /// Checks that an analyzer with this name exists. Otherwise the error suggests similar names.
     pub fn check(&self, name: &str) -> Result<(), ApiError> {
         if self.analyzers.contains_key(name) || language::NAMES.contains(&name) {
             return Ok(());
@@ -98,7 +100,7 @@ impl AnalyzerRegistry {
         self.normalizers.get(name)
     }
 
-    /// As [`AnalyzerRegistry::check_path`], for normalizers.
+    /// Like [`AnalyzerRegistry::check`], for normalizers.
     pub fn check_normalizer(&self, name: &str) -> Result<(), ApiError> {
         if self.normalizers.contains_key(name) {
             return Ok(());
@@ -106,8 +108,8 @@ impl AnalyzerRegistry {
         Err(unknown("normalizer", name, self.normalizers.keys().map(String::as_str), "normalizers"))
     }
 
-    /// Registers these analyzers, and ours for suggesters, under their names. Names that are not known are left out:
-    /// whoever made the index has checked them.
+    /// Registers these analyzers, and the internal ones for suggesters, under their names. Unknown
+    /// names are skipped, because they were checked when the index was created.
     pub fn register_all<'n>(&self, names: impl Iterator<Item = &'n str>, manager: &TokenizerManager) {
         for name in names.chain([SUGGEST_ANALYZER, PAIRS_ANALYZER]) {
             if let Some(analyzer) = self.find(name) {
@@ -116,7 +118,7 @@ impl AnalyzerRegistry {
         }
     }
 
-    /// An analyzer of parts by their names. `place` says who names them.
+    /// Builds an analyzer from named components. `place` names the definition or request in error messages.
     pub(super) fn assemble(
         &self,
         place: &str,
@@ -222,7 +224,7 @@ impl AnalyzerRegistry {
         settings.finish()?;
         Normalizer::from_parts(char_filters, filters).map_err(|name| {
             ApiError::invalid(format!(
-                "{place}: '{name}' cannot be used in a normalizer. Allowed are mapping and pattern replacement of characters, and the token filters asciifolding, cjk_width, elision, lowercase, uppercase and the normalization and folding of scripts."
+                "{place}: '{name}' cannot be used in a normalizer. Use mapping or pattern replacement character filters, or the token filters asciifolding, cjk_width, elision, lowercase, uppercase, and the normalization and folding filters of scripts."
             ))
         })
     }
@@ -259,7 +261,7 @@ fn add<T>(
 ) -> Result<(), ApiError> {
     if predefined {
         return Err(ApiError::invalid(format!(
-            "{}: the name is one of those that exist without a definition. Choose another name.",
+            "{}: the name is predefined. Choose another name.",
             settings.place
         )));
     }
@@ -291,12 +293,12 @@ fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>, pro
     let hint = if near.is_empty() {
         format!("Define it in '{property}' of the index, or use a predefined one.")
     } else {
-        format!("Near names: {}.", near.join(", "))
+        format!("Similar names: {}.", near.join(", "))
     };
     ApiError::invalid(format!("There is no {what} '{name}'. {hint}"))
 }
 
-/// How many characters differ (Levenshtein). Names are short; a longer one is near to none.
+/// Returns the Levenshtein distance of two names. Only short names are compared.
 fn distance(one: &str, other: &str) -> usize {
     if one.len() > 128 {
         return usize::MAX;

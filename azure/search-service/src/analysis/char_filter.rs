@@ -1,4 +1,5 @@
-//! Character filters: they change the text before it is cut, and remember where everything came from.
+//! Character filters. They change the text before the tokenizer runs, and record how output
+//! offsets map to the input.
 
 pub(crate) mod html;
 
@@ -9,10 +10,12 @@ use regex::Regex;
 
 use super::pattern::{PatternReplacement, push_within};
 
-/// How many bytes the character filters of an analyzer may make of a text; what goes beyond is cut off there.
+/// Returns the maximum number of bytes that the character filters of an analyzer may produce for a text
+/// of `input` bytes. Longer output is truncated.
 ///
-/// A replacement that is longer than what it replaces would else make gigabytes of a text of megabytes, and a document
-/// that was acknowledged would end the process each time it is indexed. No filter that is of use comes near this.
+/// Without this limit, long replacements could turn megabytes of text into gigabytes. A document that
+/// was already acknowledged would then crash the process each time it is indexed. Useful filters stay
+/// far below the limit.
 pub(super) fn max_output(input: usize) -> usize {
     input.saturating_mul(4).saturating_add(1 << 20)
 }
@@ -24,22 +27,22 @@ pub(super) enum CharFilter {
     Pattern { pattern: Regex, replacement: PatternReplacement },
 }
 
-/// Replacements by the first character of what is replaced, the longest first.
+/// Replacements, grouped by the first character of the replaced text. The longest text comes first.
 #[derive(Debug, Default)]
 pub(super) struct CharMappings(HashMap<char, Vec<(String, String)>>);
 
-/// A changed text, and its changes in order.
+/// A changed text with its edits in order.
 #[derive(Debug, Clone)]
 pub(super) struct EditedText {
     pub(super) text: String,
     edits: Vec<TextEdit>,
-    /// Bytes of the input that have been read.
+    /// The number of input bytes that have been read.
     read: usize,
-    /// How long the text may become.
+    /// The maximum length of the text in bytes.
     most: usize,
 }
 
-/// `input..input + removed` became `output..output + added`.
+/// One replacement: `input..input + removed` became `output..output + added`.
 #[derive(Debug, Clone, Copy)]
 struct TextEdit {
     input: usize,
@@ -49,7 +52,7 @@ struct TextEdit {
 }
 
 impl CharFilter {
-    /// Gives at most `most` bytes.
+    /// Applies the filter. Returns at most `most` bytes of text.
     pub(super) fn apply(&self, text: &str, most: usize) -> EditedText {
         let mut edited = EditedText { text: String::new(), edits: Vec::new(), read: 0, most };
         match self {
@@ -72,7 +75,7 @@ impl CharFilter {
 }
 
 impl CharMappings {
-    /// False when the same text has been mapped before.
+    /// Adds a mapping. Returns false if the same text is already mapped.
     pub(super) fn add(&mut self, from: String, to: String) -> bool {
         let Some(first) = from.chars().next() else { return false };
         let list = self.0.entry(first).or_default();
@@ -106,7 +109,7 @@ impl CharMappings {
 }
 
 impl EditedText {
-    /// Takes the input unchanged up to a place.
+    /// Copies the input unchanged up to `end`.
     pub(super) fn keep_to(&mut self, input: &str, end: usize) {
         self.push(input.get(self.read..end).unwrap_or_default());
         self.read = self.read.max(end);
@@ -118,14 +121,15 @@ impl EditedText {
         for piece in with {
             self.push(piece);
         }
-        // Only what was added in fact: places in the output lead back to the input even where it was cut.
+        // Record only the bytes that were added, so that output offsets map back to the input even
+        // after truncation.
         self.edits.push(TextEdit { input: self.read, removed, output, added: self.text.len() - output });
         self.read += removed;
     }
 
     fn push(&mut self, text: &str) {
         if !push_within(&mut self.text, text, self.most) {
-            // Nothing follows what was cut, even if it were short enough.
+            // After a truncation nothing more is appended, even if it would fit.
             self.most = self.text.len();
         }
     }
@@ -134,7 +138,7 @@ impl EditedText {
         self.text.len() >= self.most
     }
 
-    /// Where in the input a token begins that begins here in the output.
+    /// Returns the input offset where a token begins that begins at `output`.
     pub(super) fn start(&self, output: usize) -> usize {
         let before = self.edits.partition_point(|edit| edit.output <= output);
         match before.checked_sub(1).and_then(|index| self.edits.get(index)) {
@@ -144,7 +148,8 @@ impl EditedText {
         }
     }
 
-    /// Where in the input a token ends that ends here in the output: what was removed after it stays outside.
+    /// Returns the input offset where a token ends that ends at `output`. Text removed right after the
+    /// token is not part of it.
     pub(super) fn end(&self, output: usize) -> usize {
         let before = self.edits.partition_point(|edit| edit.output < output);
         match before.checked_sub(1).and_then(|index| self.edits.get(index)) {
@@ -173,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_beyond_the_limit_is_cut_and_places_still_lead_back() {
+    fn output_beyond_the_limit_is_truncated_and_offsets_still_map_back() {
         let pattern = compile("a", "", "here").unwrap();
         let replacement = PatternReplacement::parse("éé$0$0", &pattern, "here").unwrap();
         let pattern = CharFilter::Pattern { pattern, replacement };
@@ -181,7 +186,7 @@ mod tests {
             for (most, expected) in [
                 (14, "ééaaxééaax"),
                 (12, "ééaaxééa"),
-                // Half a letter does not fit, and what follows it is not put in its place.
+                // Half a character does not fit, and the following text does not take its place.
                 (10, "ééaaxé"),
                 (7, "ééaax"),
                 (3, "é"),
@@ -213,10 +218,10 @@ mod tests {
     }
 
     #[test]
-    fn places_lead_back_through_a_change() {
+    fn offsets_map_back_through_a_change() {
         let edited = applied(&mapping(&[("ph", "f"), ("-", "")]), "a-photo-b");
         assert_eq!(edited.text, "afotob");
-        // `foto` is `photo`: without the hyphens around it.
+        // `foto` maps to `photo` without the hyphens around it.
         assert_eq!((edited.start(1), edited.end(5)), (2, 7));
         assert_eq!((edited.start(0), edited.end(1)), (0, 1));
         assert_eq!((edited.start(5), edited.end(6)), (8, 9));

@@ -1,4 +1,4 @@
-//! Token filters by name and by definition.
+//! Token filters, predefined and from definitions.
 
 pub(crate) mod cjk;
 pub(crate) mod delimiter;
@@ -36,7 +36,7 @@ use super::pattern::{PatternReplacement, compile};
 use super::settings::ComponentSettings;
 use crate::ApiError;
 
-/// Names that need no definition, and the type whose defaults they have.
+/// The predefined filter names, and the type whose defaults each one uses.
 pub(super) const TOKEN_FILTERS: [(&str, &str); 36] = [
     ("apostrophe", ""),
     ("arabic_normalization", ""),
@@ -107,7 +107,7 @@ pub(super) fn predefined(name: &str) -> Option<Result<TokenFilter, ApiError>> {
     Some(Ok(filter))
 }
 
-/// The filter of a definition.
+/// Builds the token filter of a definition.
 pub(super) fn custom(settings: &ComponentSettings<'_>) -> Result<TokenFilter, ApiError> {
     let set = |words: Vec<String>| -> Arc<HashSet<String>> { Arc::new(words.into_iter().collect()) };
     let case = |words: Vec<String>, ignore: bool| {
@@ -179,7 +179,7 @@ pub(super) fn custom(settings: &ComponentSettings<'_>) -> Result<TokenFilter, Ap
             FilterStep::Length { min, max }.into()
         }
         "LimitTokenFilter" => {
-            // Whether the rest is read or not gives the same words.
+            // Reading the rest of the text does not change the tokens.
             settings.boolean("consumeAllTokens", false)?;
             TokenFilter::stage(LimitTokenFilter(settings.number("maxTokenCount", 1, 1, i32::MAX as usize)?))
         }
@@ -217,7 +217,7 @@ pub(super) fn custom(settings: &ComponentSettings<'_>) -> Result<TokenFilter, Ap
                     }
                     _ => {
                         return Err(ApiError::invalid(format!(
-                            "{}: '{rule}' is no rule. Write 'word => stem'.",
+                            "{}: '{rule}' is not a rule. Write 'word => stem'.",
                             settings.place
                         )));
                     }
@@ -306,12 +306,12 @@ fn stemmer(settings: &ComponentSettings<'_>, known: &[&'static str]) -> Result<T
     if language.is_empty() {
         return Err(settings.missing("language"));
     }
-    // For `snowball`, English is the newer of Porter's two stemmers.
+    // In `snowball`, "english" is the newer of Porter's two stemmers.
     let name =
         if language == "english" && settings.kind == "SnowballTokenFilter" { "porter2" } else { language };
     stem::named(name).ok_or_else(|| {
         ApiError::not_supported(format!(
-            "{}: no stemmer for '{language}' is available in this service. Leave the filter out, or use another language.",
+            "{}: no stemmer for '{language}' is available in this service. Remove the filter, or use another language.",
             settings.place
         ))
     })

@@ -1,4 +1,4 @@
-//! The analyzers that Azure knows by name.
+//! The predefined analyzers of Azure AI Search.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,12 +12,12 @@ use super::filters::step::{FilterStep, TextTransform};
 use super::filters::stop_words::StopWords;
 use super::tokenizer::{TokenRunKind, Tokenizer};
 
-/// Lucene's limit for words.
+/// Lucene's maximum token length.
 pub(super) const LONGEST_WORD: usize = 255;
 
 pub(super) const STANDARD: Tokenizer = Tokenizer::Standard { max: LONGEST_WORD, join_runs: true };
 
-/// All names of analyzers, as the contract lists them, and `standard`, which is `standard.lucene`.
+/// All predefined analyzer names of the REST API, and `standard`, an alias of `standard.lucene`.
 pub(super) const NAMES: [&str; 94] = [
     "ar.lucene",
     "ar.microsoft",
@@ -115,7 +115,8 @@ pub(super) const NAMES: [&str; 94] = [
     "zh-Hant.microsoft",
 ];
 
-/// The analyzer of a name of Azure's. Each is made once: lists of stop words are long, copies share them.
+/// Returns the predefined analyzer with this name. Each one is built once, and copies share
+/// its stop word lists.
 pub(super) fn named(name: &str) -> Option<Analyzer> {
     static MADE: [OnceLock<Analyzer>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
     let made = MADE.get(NAMES.binary_search(&name).ok()?)?;
@@ -148,7 +149,8 @@ fn make(name: &str) -> Option<Analyzer> {
     Some(Analyzer::new(Vec::new(), tokenizer, filters))
 }
 
-/// How an analyzer, a tokenizer or a token filter of this name differs from Azure's; none when it gives the same words.
+/// Describes how an analyzer, tokenizer or token filter of this name differs from Azure AI Search.
+/// Returns `None` if it produces the same tokens.
 pub fn azure_difference(name: &str) -> Option<&'static str> {
     if let Some(code) = name.strip_suffix(".microsoft") {
         return Some(match code {
@@ -180,7 +182,7 @@ pub fn azure_difference(name: &str) -> Option<&'static str> {
         "microsoft_language_stemming_tokenizer" => "the words of the standard tokenizer, without base forms",
         "kstem" => "the Porter stemmer of English",
         "uax_url_email" => "addresses are recognised by their form, not by lists of top-level domains",
-        "classic" => "the kind of a token is told by its form",
+        "classic" => "the kind of a token is recognised by its form",
         _ => return None,
     })
 }
@@ -189,7 +191,7 @@ fn tokenizer_of(code: &str) -> Tokenizer {
     Tokenizer::Standard { max: LONGEST_WORD, join_runs: code != "th" }
 }
 
-/// The filters of a language; `code` is one of [`NAMES`] before the dot.
+/// Returns the filters of a language. `code` is the part of one of [`NAMES`] before the dot.
 pub(super) fn filters_of(code: &str) -> Vec<TokenFilter> {
     let lower = || TokenFilter::from(TextTransform::Lower);
     let script = |script| TokenFilter::from(TextTransform::Script(script));

@@ -1,4 +1,4 @@
-//! Normalizers: whole values made alike before filters, facets and order compare them.
+//! Normalizers. They make whole values comparable before filters, facets and sorting compare them.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use super::char_filter::{CharFilter, max_output};
 use super::filters::step::{FilterStep, TextTransform};
 use super::language::{FRENCH_ARTICLES, elision};
 
-/// Changes a value without cutting it.
+/// Changes a value without splitting it.
 #[derive(Debug, Clone)]
 pub struct Normalizer {
     char_filters: Vec<CharFilter>,
@@ -31,7 +31,7 @@ impl Normalizer {
         if value == text { Cow::Borrowed(text) } else { Cow::Owned(value) }
     }
 
-    /// The normalizer of a name of Azure's.
+    /// Returns the predefined normalizer with this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         let shapes = match name {
             "asciifolding" => vec![TextTransform::Fold],
@@ -47,7 +47,7 @@ impl Normalizer {
         Some(Self { char_filters: Vec::new(), shapes })
     }
 
-    /// The name of the first part that a normalizer cannot have, otherwise the normalizer.
+    /// Builds a normalizer. The error is the name of the first component that a normalizer cannot have.
     pub(super) fn from_parts(
         char_filters: Vec<(String, CharFilter)>,
         filters: Vec<(String, TokenFilter)>,
@@ -75,7 +75,7 @@ impl Normalizer {
     }
 }
 
-/// Whether it is plain to see that nothing changes; values often are what they should be.
+/// Whether a cheap check shows that the text stays the same. Many values are already normalized.
 fn leaves_unchanged(shape: &TextTransform, text: &str) -> bool {
     match shape {
         TextTransform::Lower => text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_stays_is_not_copied() {
+    fn an_unchanged_value_is_not_copied() {
         let standard = Normalizer::named("standard").unwrap();
         assert!(matches!(standard.apply("plain text"), Cow::Borrowed("plain text")));
         assert!(matches!(standard.apply("東京"), Cow::Borrowed("東京")));

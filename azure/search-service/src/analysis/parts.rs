@@ -1,4 +1,4 @@
-//! Tokenizers and character filters by name and by definition.
+//! Tokenizers and character filters, predefined and from definitions.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::tokenizer::pieces::{NGramTokenizer, PathHierarchyTokenizer, TokenChar
 use super::tokenizer::{TokenRunKind, Tokenizer, address_pattern, classic_pattern};
 use crate::ApiError;
 
-/// The largest number that Azure takes for lengths of tokens and grams.
+/// Azure's maximum for token and n-gram lengths.
 pub(super) const MOST: usize = 300;
 
 pub(super) const TOKENIZERS: [(&str, &str); 15] = [
@@ -53,7 +53,7 @@ pub(super) fn tokenizer(settings: &ComponentSettings<'_>) -> Result<Tokenizer, A
         "EdgeNGramTokenizer" => Tokenizer::Grams(grams(settings, true)?),
         "NGramTokenizer" => Tokenizer::Grams(grams(settings, false)?),
         "KeywordTokenizer" => {
-            // How much is read at once does not matter to the result.
+            // The buffer size does not change the result.
             settings.number("bufferSize", 256, 1, i32::MAX as usize)?;
             Tokenizer::Whole { max: usize::MAX }
         }
@@ -106,18 +106,18 @@ pub(super) fn unknown_kind(settings: &ComponentSettings<'_>, what: &str) -> ApiE
     ))
 }
 
-/// The pattern of an analyzer or a tokenizer, by default what is not a word.
+/// Compiles the pattern of an analyzer or tokenizer. The default matches non-word characters.
 pub(super) fn pattern(settings: &ComponentSettings<'_>) -> Result<regex::Regex, ApiError> {
     let pattern = settings.string("pattern")?.unwrap_or(r"\W+");
     compile(pattern, settings.string("flags")?.unwrap_or_default(), &settings.place)
 }
 
-/// The tokenizer of the analyzer `pattern`.
+/// Returns the tokenizer of the predefined analyzer `pattern`.
 pub(super) fn default_split() -> Option<Tokenizer> {
     predefined_tokenizer("pattern").and_then(Result::ok)
 }
 
-/// `minGram` and `maxGram`.
+/// Reads `minGram` and `maxGram`.
 pub(super) fn gram_sizes(settings: &ComponentSettings<'_>) -> Result<(usize, usize), ApiError> {
     let min = settings.number("minGram", 1, 1, MOST)?;
     let max = settings.number("maxGram", 2, 1, MOST)?;
@@ -168,11 +168,10 @@ pub(super) fn char_filter(settings: &ComponentSettings<'_>) -> Result<CharFilter
                     ))
                 };
                 let (from, to) = mapping.split_once("=>").ok_or_else(|| wrong("has no '=>'"))?;
-                let from =
-                    unescape(from.trim()).ok_or_else(|| wrong("has an escape that is not complete"))?;
-                let to = unescape(to.trim()).ok_or_else(|| wrong("has an escape that is not complete"))?;
+                let from = unescape(from.trim()).ok_or_else(|| wrong("has an incomplete escape"))?;
+                let to = unescape(to.trim()).ok_or_else(|| wrong("has an incomplete escape"))?;
                 if from.is_empty() {
-                    return Err(wrong("maps nothing"));
+                    return Err(wrong("has no text before '=>'"));
                 }
                 if to.chars().count() > LONGEST_REPLACEMENT {
                     return Err(ApiError::invalid(format!(
@@ -181,7 +180,7 @@ pub(super) fn char_filter(settings: &ComponentSettings<'_>) -> Result<CharFilter
                     )));
                 }
                 if !mappings.add(from, to) {
-                    return Err(wrong("maps a text that another one maps too"));
+                    return Err(wrong("maps a text that another mapping already maps"));
                 }
             }
             CharFilter::Mapping(Arc::new(mappings))
@@ -201,7 +200,7 @@ pub(super) fn char_filter(settings: &ComponentSettings<'_>) -> Result<CharFilter
     Ok(filter)
 }
 
-/// `\n`, `\t`, `\u0020`; any other character after a backslash is itself.
+/// Resolves `\n`, `\t` and `\u0020`. Any other character after a backslash stands for itself.
 fn unescape(text: &str) -> Option<String> {
     let mut output = String::with_capacity(text.len());
     let mut chars = text.chars();
@@ -227,7 +226,7 @@ fn unescape(text: &str) -> Option<String> {
     Some(output)
 }
 
-/// Of both Microsoft tokenizers.
+/// The languages of both Microsoft tokenizers.
 const MICROSOFT_LANGUAGES: [&str; 51] = [
     "arabic",
     "bangla",

@@ -1,15 +1,15 @@
-//! Regular expressions written for Java, which Lucene uses, and the text that replaces a match.
+//! Regular expressions in Java syntax, which Lucene uses, and their replacement texts.
 
 use regex::{Captures, Regex, RegexBuilder};
 
 use crate::ApiError;
 
-/// The longest replacement in a definition, in characters.
+/// The maximum length of a replacement in a definition, in characters.
 pub(super) const LONGEST_REPLACEMENT: usize = 1_000;
-/// How long a pattern may make a word: far longer than any term that an index can hold.
+/// The maximum length of a token after replacements, in bytes. It is far longer than any term in an index.
 const LONGEST_REPLACED: usize = 1 << 20;
 
-/// Compiles a Java pattern. `place` names the definition that holds it.
+/// Compiles a Java pattern. `place` names the definition in error messages.
 pub(super) fn compile(pattern: &str, flags: &str, place: &str) -> Result<Regex, ApiError> {
     let mut literal = false;
     let mut apply: Vec<fn(&mut RegexBuilder)> = Vec::new();
@@ -20,7 +20,7 @@ pub(super) fn compile(pattern: &str, flags: &str, place: &str) -> Result<Regex, 
             "DOTALL" => apply.push(|builder| _ = builder.dot_matches_new_line(true)),
             "MULTILINE" => apply.push(|builder| _ = builder.multi_line(true)),
             "LITERAL" => literal = true,
-            // Both hold here always.
+            // Both are always in effect here.
             "UNICODE_CASE" | "UNIX_LINES" => {}
             "CANON_EQ" => {
                 return Err(ApiError::not_supported(format!(
@@ -47,7 +47,7 @@ pub(super) fn compile(pattern: &str, flags: &str, place: &str) -> Result<Regex, 
     })
 }
 
-/// Java's `\w`, `\d`, `\s` and `\b` mean ASCII; those of the `regex` crate mean Unicode.
+/// Translates Java's `\w`, `\d`, `\s` and `\b`, which match ASCII. In the `regex` crate they match Unicode.
 fn translate(pattern: &str) -> String {
     let mut translated = String::with_capacity(pattern.len() + 16);
     let mut chars = pattern.chars();
@@ -78,7 +78,7 @@ fn translate(pattern: &str) -> String {
     translated
 }
 
-/// What a match is replaced with: text, and groups as `$1` or `${name}`.
+/// The replacement of a match: text, and groups as `$1` or `${name}`.
 #[derive(Debug, Clone)]
 pub(super) struct PatternReplacement(Vec<ReplacementPart>);
 
@@ -92,7 +92,7 @@ impl PatternReplacement {
     pub(super) fn parse(text: &str, pattern: &Regex, place: &str) -> Result<Self, ApiError> {
         let wrong = |what: &str| {
             Err(ApiError::invalid(format!(
-                "{place}: the replacement '{text}' {what}. Write '$1' for a group, '\\$' for a dollar sign."
+                "{place}: the replacement '{text}' {what}. Write '$1' for a group and '\\$' for a dollar sign."
             )))
         };
         if text.chars().count() > LONGEST_REPLACEMENT {
@@ -126,7 +126,7 @@ impl PatternReplacement {
                 let mut number = None;
                 while let Some(digit) = chars.peek().and_then(|c| c.to_digit(10)) {
                     let longer = number.unwrap_or(0) * 10 + digit as usize;
-                    // As in Java: digits belong to the number as long as such a group exists.
+                    // As in Java, a digit belongs to the number as long as a group with that number exists.
                     if number.is_some() && longer >= pattern.captures_len() {
                         break;
                     }
@@ -151,7 +151,8 @@ impl PatternReplacement {
         Ok(Self(parts))
     }
 
-    /// The texts that replace a match, one after the other. Together they may be long: a group may be named often.
+    /// Returns the pieces that replace a match, in order. Together they may be long, because a group
+    /// can be used often.
     pub(super) fn pieces<'a>(&'a self, captures: &Captures<'a>) -> impl Iterator<Item = &'a str> {
         self.0.iter().map(|part| match part {
             ReplacementPart::Text(text) => text.as_str(),
@@ -159,7 +160,7 @@ impl PatternReplacement {
         })
     }
 
-    /// A word never grows beyond [`LONGEST_REPLACED`]; what would be longer is cut there.
+    /// Replaces all matches. The result is truncated at [`LONGEST_REPLACED`] bytes.
     pub(super) fn replace_all(&self, pattern: &Regex, text: &mut String) {
         if !pattern.is_match(text) {
             return;
@@ -185,7 +186,8 @@ impl PatternReplacement {
     }
 }
 
-/// Appends as many letters as leave the output within `most` bytes. False when some did not fit.
+/// Appends the text, truncated so that the output has at most `most` bytes. Returns false
+/// if it was truncated.
 pub(super) fn push_within(output: &mut String, text: &str, most: usize) -> bool {
     let mut end = most.saturating_sub(output.len()).min(text.len());
     while !text.is_char_boundary(end) {
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_that_cannot_work_are_refused_with_their_place() {
+    fn unsupported_patterns_are_rejected_with_their_place() {
         for (pattern, flags) in [("(", ""), ("(?<=a)b", ""), (r"(a)\1", ""), ("a", "LOUD"), ("a", "CANON_EQ")]
         {
             let error = compile(pattern, flags, "Tokenizer 'x'").unwrap_err();
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn replacements_know_groups_and_escapes() {
+    fn replacements_support_groups_and_escapes() {
         let pattern = compile(r"(\d+)-(?<last>\d+)", "", "here").unwrap();
         for (replacement, expected) in [
             ("$2$1", "x 21 y"),
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn words_grow_only_so_far() {
+    fn replaced_words_have_a_maximum_length() {
         let pattern = compile("a", "", "here").unwrap();
         let replacement = PatternReplacement::parse(&"éab".repeat(300), &pattern, "here").unwrap();
         let mut text = "a".repeat(2_000);

@@ -1,4 +1,4 @@
-//! Reading one definition of an index: each property by its type, and none that is not known.
+//! Reads one component definition of an index: typed access to its properties, and rejection of unknown ones.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::ApiError;
 
-/// A definition such as `{"@odata.type":…,"name":…,…}`. Null counts as absent.
+/// A definition such as `{"@odata.type":…,"name":…,…}`. A property that is null is treated as absent.
 pub(super) struct ComponentSettings<'a> {
-    /// How errors call it: `Token filter 'mine'`.
+    /// The name in error messages, such as `Token filter 'mine'`.
     pub(super) place: String,
     pub(super) name: &'a str,
     /// The part of `@odata.type` after the last dot.
@@ -21,7 +21,9 @@ pub(super) struct ComponentSettings<'a> {
 impl<'a> ComponentSettings<'a> {
     pub(super) fn new(what: &str, value: &'a Value) -> Result<Self, ApiError> {
         let members = value.as_object().ok_or_else(|| {
-            ApiError::invalid(format!("{what}: each definition is an object with '@odata.type' and 'name'."))
+            ApiError::invalid(format!(
+                "{what}: each definition must be an object with '@odata.type' and 'name'."
+            ))
         })?;
         let name = members.get("name").and_then(Value::as_str).ok_or_else(|| {
             ApiError::invalid(format!("{what}: a definition has no 'name', or its name is not a string."))
@@ -29,7 +31,7 @@ impl<'a> ComponentSettings<'a> {
         let place = format!("{what} '{name}'");
         if !is_name(name) {
             return Err(ApiError::invalid(format!(
-                "{place}: the name is not valid. It has at most 128 letters, digits, spaces, dashes and underscores, and begins and ends with a letter or a digit."
+                "{place}: the name is not valid. Use at most 128 letters, digits, spaces, dashes and underscores, and begin and end with a letter or a digit."
             )));
         }
         let kind = members.get("@odata.type").and_then(Value::as_str).ok_or_else(|| {
@@ -37,13 +39,13 @@ impl<'a> ComponentSettings<'a> {
         })?;
         let kind = kind.strip_prefix("#Microsoft.Azure.Search.").ok_or_else(|| {
             ApiError::invalid(format!(
-                "{place}: '@odata.type' is '{kind}'; it must begin with '#Microsoft.Azure.Search.'."
+                "{place}: '@odata.type' is '{kind}', but it must begin with '#Microsoft.Azure.Search.'."
             ))
         })?;
         Ok(Self { place, name, kind, members, read: RefCell::default() })
     }
 
-    /// A kind by one of its predefined names: nothing is set.
+    /// Creates the settings of a predefined component, without any properties.
     pub(super) fn defaults(
         place: String,
         name: &'a str,
@@ -73,7 +75,7 @@ impl<'a> ComponentSettings<'a> {
         }
     }
 
-    /// Between `min` and `max`, both allowed.
+    /// Reads an integer from `min` to `max`, both inclusive.
     pub(super) fn number(
         &self,
         key: &'static str,
@@ -88,7 +90,7 @@ impl<'a> ComponentSettings<'a> {
             .ok_or_else(|| self.wrong(key, &format!("an integer from {min} to {max}")))
     }
 
-    /// As [`ComponentSettings::count_distinct`], with -1 for none.
+    /// Like [`ComponentSettings::number`]. The value -1 means none.
     pub(super) fn number_or_none(&self, key: &'static str, max: usize) -> Result<Option<usize>, ApiError> {
         match self.get(key) {
             None => Ok(None),
@@ -133,7 +135,7 @@ impl<'a> ComponentSettings<'a> {
         Ok(list)
     }
 
-    /// One of a list of words.
+    /// Reads a string that must be one of `choices`.
     pub(super) fn choice<T: Copy>(
         &self,
         key: &'static str,
@@ -158,11 +160,11 @@ impl<'a> ComponentSettings<'a> {
     fn choose<T: Copy>(&self, key: &str, word: &str, choices: &[(&str, T)]) -> Result<T, ApiError> {
         choices.iter().find(|(known, _)| *known == word).map(|(_, value)| *value).ok_or_else(|| {
             let known: Vec<&str> = choices.iter().map(|(known, _)| *known).collect();
-            self.wrong(key, &format!("one of {}; it is '{word}'", known.join(", ")))
+            self.wrong(key, &format!("one of {}, but it is '{word}'", known.join(", ")))
         })
     }
 
-    /// Refuses what nobody has read: a misspelled option would otherwise do nothing.
+    /// Rejects properties that were not read. A misspelled option would otherwise have no effect.
     pub(super) fn finish(&self) -> Result<(), ApiError> {
         let read = self.read.borrow();
         let unknown = self

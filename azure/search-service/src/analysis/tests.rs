@@ -1,4 +1,4 @@
-//! Tables of text and tokens, for analyzers by name and for those that an index defines.
+//! Tables of texts and tokens, for predefined analyzers and those that an index defines.
 
 mod parts_one_by_one;
 
@@ -31,7 +31,7 @@ fn kind(name: &str, mut settings: Value) -> Value {
 }
 
 #[test]
-fn analyzers_by_name_give_these_words() {
+fn predefined_analyzers_produce_these_tokens() {
     let analyzers = predefined();
     for (name, text, expected) in [
         ("standard.lucene", "The 2 QUICK Brown-Foxes.", "the 2 quick brown foxes"),
@@ -91,7 +91,7 @@ fn stop_words_leave_gaps_in_positions() {
 }
 
 #[test]
-fn every_name_of_the_contract_works_and_is_sorted() {
+fn all_predefined_names_work_and_are_sorted() {
     let analyzers = predefined();
     for name in NAMES {
         analyzers.check(name).unwrap();
@@ -106,7 +106,7 @@ fn every_name_of_the_contract_works_and_is_sorted() {
         parts::predefined_tokenizer(name).unwrap().unwrap();
     }
     for (name, _) in filters::TOKEN_FILTERS {
-        // It needs words, which only a definition can give.
+        // It needs words, which only a definition can provide.
         let made = filters::predefined(name).unwrap();
         assert_eq!(made.is_err(), name == "common_grams", "{name}");
     }
@@ -139,7 +139,7 @@ fn custom_analyzers_of_other_types_work() {
 }
 
 #[test]
-fn offsets_lead_to_the_text_as_it_was_given() {
+fn offsets_refer_to_the_original_text() {
     let analyzers = AnalyzerRegistry::new(&json!({
         "charFilters": [
             {"@odata.type": "#Microsoft.Azure.Search.MappingCharFilter", "name": "m", "mappings": ["ü=>ue", "\\u002d=>"]},
@@ -169,7 +169,7 @@ fn offsets_lead_to_the_text_as_it_was_given() {
 }
 
 #[test]
-fn character_filters_in_a_row_do_not_multiply_what_a_text_may_become() {
+fn several_character_filters_do_not_multiply_the_size_limit() {
     let analyzers = AnalyzerRegistry::new(&json!({
         "charFilters": [kind("PatternReplaceCharFilter", json!({
             "name": "grow", "pattern": "a", "replacement": "a ".repeat(500),
@@ -206,7 +206,7 @@ fn parts_of_words_have_offsets_of_their_own() {
 }
 
 #[test]
-fn wrong_definitions_are_refused_and_say_why() {
+fn invalid_definitions_are_rejected_with_a_reason() {
     let analyzer = |settings| json!({"analyzers": [named("CustomAnalyzer", settings)]});
     let filter = |kind: &str, settings| json!({"tokenFilters": [named(kind, settings)]});
     fn named(type_name: &str, settings: Value) -> Value {
@@ -257,12 +257,12 @@ fn wrong_definitions_are_refused_and_say_why() {
         (filter("LengthTokenFilter", json!({"min": "1"})), "an integer"),
         (filter("LengthTokenFilter", json!({"min": -1})), "an integer"),
         (filter("AsciiFoldingTokenFilter", json!({"preserveOriginal": 1})), "true or false"),
-        (filter("SynonymTokenFilter", json!({"synonyms": ["a => b => c"]})), "no rule"),
-        (filter("StemmerOverrideTokenFilter", json!({"rules": ["a"]})), "no rule"),
+        (filter("SynonymTokenFilter", json!({"synonyms": ["a => b => c"]})), "not a rule"),
+        (filter("StemmerOverrideTokenFilter", json!({"rules": ["a"]})), "not a rule"),
         (json!({"charFilters": [named("MappingCharFilter", json!({"mappings": ["ab"]}))]}), "'=>'"),
         (
             json!({"charFilters": [named("MappingCharFilter", json!({"mappings": ["a=>b", "a=>c"]}))]}),
-            "another one maps",
+            "another mapping already maps",
         ),
         (
             json!({"charFilters": [named("MappingCharFilter", json!({"mappings": [format!("a=>{}", "b".repeat(1_001))]}))]}),
@@ -294,14 +294,14 @@ fn wrong_definitions_are_refused_and_say_why() {
         ),
     ] {
         let error =
-            AnalyzerRegistry::new(&definition).err().unwrap_or_else(|| panic!("{definition} was taken"));
+            AnalyzerRegistry::new(&definition).err().unwrap_or_else(|| panic!("{definition} was accepted"));
         assert!(error.message.contains(part), "{definition}: {error}");
         assert_eq!(error.status, http::StatusCode::BAD_REQUEST);
     }
 }
 
 #[test]
-fn unknown_analyzers_are_answered_with_near_names() {
+fn unknown_analyzers_are_rejected_with_similar_names() {
     let error = predefined().check("en.lucen").unwrap_err();
     assert!(error.message.contains("'en.lucene'"), "{error}");
     assert!(predefined().check("wholly unlike anything").is_err());
@@ -361,7 +361,7 @@ fn the_analyze_call_counts_utf16_units() {
 }
 
 #[test]
-fn the_analyze_call_refuses_requests_that_are_not_clear() {
+fn the_analyze_call_rejects_ambiguous_requests() {
     for (request, part) in [
         (json!([]), "JSON object"),
         (json!({"analyzer": "simple"}), "'text' is required"),
@@ -381,7 +381,7 @@ fn the_analyze_call_refuses_requests_that_are_not_clear() {
     }
 }
 
-/// All tokenizers and filters that need no words, in analyzers of their own.
+/// All tokenizers and filters that need no words, each in its own analyzer.
 fn everything() -> AnalyzerRegistry {
     let custom = |name: String, tokenizer: &str, filters: &[&str]| {
         json!({

@@ -1,4 +1,4 @@
-//! Tokenizers: how a text is cut into words, one at a time.
+//! Tokenizers. They split a text into tokens, one at a time.
 
 pub(crate) mod pieces;
 pub(crate) mod words;
@@ -14,22 +14,22 @@ use crate::ApiError;
 
 #[derive(Debug, Clone)]
 pub(super) enum Tokenizer {
-    /// Unicode word breaking. `join_runs`: see [`Words`].
+    /// Unicode word breaking. For `join_runs` see [`WordRanges`].
     Standard {
         max: usize,
         join_runs: bool,
     },
-    /// The same, but addresses of pages and mail stay whole.
+    /// Unicode word breaking, but URLs and email addresses stay whole.
     UrlEmail {
         pattern: Regex,
         max: usize,
     },
-    /// The older rules of Lucene: acronyms, companies, mail addresses, hosts and numbers stay whole.
+    /// Lucene's older rules: acronyms, company names, email addresses, host names and numbers stay whole.
     Classic {
         pattern: Regex,
         max: usize,
     },
-    /// The whole text.
+    /// The whole text as one token.
     Whole {
         max: usize,
     },
@@ -38,9 +38,9 @@ pub(super) enum Tokenizer {
         lower: bool,
         max: usize,
     },
-    /// The pattern is what stands between words.
+    /// The pattern matches the separators between tokens.
     Split(Regex),
-    /// A group of the pattern is the word.
+    /// A group of the pattern is the token.
     Group {
         pattern: Regex,
         group: usize,
@@ -49,18 +49,18 @@ pub(super) enum Tokenizer {
     Path(PathHierarchyTokenizer),
 }
 
-/// What runs are made of.
+/// The characters that a token consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenRunKind {
     Letters,
     NotSpace,
 }
 
-/// A tokenizer at work on a text.
+/// A tokenizer while it processes one text.
 pub(super) struct RunningTokenizer<'a> {
     text: &'a str,
     cutter: TokenizerState<'a>,
-    /// What is left of a word that is longer than allowed.
+    /// The rest of a token that is longer than the maximum.
     rest: (usize, usize),
     max: usize,
     lower: bool,
@@ -69,7 +69,7 @@ pub(super) struct RunningTokenizer<'a> {
 
 enum TokenizerState<'a> {
     Words(WordRanges<'a>),
-    /// Words between the matches of a pattern, and the matches themselves.
+    /// The words between the matches of a pattern, and the matches themselves.
     Around {
         pattern: &'a Regex,
         at: usize,
@@ -174,7 +174,7 @@ impl RunningTokenizer<'_> {
                 }
             }
         }
-        // A word cannot have more characters than bytes, so most need no counting.
+        // A word has at most as many characters as bytes, so short words need no counting.
         if to - from > self.max {
             let word = self.text.get(from..to).unwrap_or_default();
             if let Some((at, _)) = word.char_indices().nth(self.max) {
@@ -231,7 +231,7 @@ impl<'a> TokenizerState<'a> {
                     *done = true;
                     return Some((start, text.len()));
                 };
-                // A pattern that matches nothing between two characters parts them.
+                // An empty match between two characters separates them.
                 *search = if found.is_empty() { next_char_boundary(text, found.end()) } else { found.end() };
                 *at = found.end();
                 if start < found.start() {
@@ -251,7 +251,7 @@ impl<'a> TokenizerState<'a> {
             },
             Self::Grams { grams, run, start, end, length } => loop {
                 let in_run = |at: usize| text.get(at..run.1).and_then(|rest| rest.chars().next());
-                // The next longer piece from the same place.
+                // The next longer n-gram from the same start.
                 if *length > 0
                     && *length < grams.max
                     && let Some(c) = in_run(*end)
@@ -260,7 +260,7 @@ impl<'a> TokenizerState<'a> {
                     *length += 1;
                     return Some((*start, *end));
                 }
-                // The next place in the same run.
+                // The next start in the same run.
                 let next = match in_run(*start) {
                     Some(c) if *length > 0 && !grams.edge => Some(*start + c.len_utf8()),
                     _ => None,
@@ -275,7 +275,7 @@ impl<'a> TokenizerState<'a> {
                 let rest = text.get(*start..run.1).unwrap_or_default();
                 *end = match rest.char_indices().nth(grams.min - 1) {
                     Some((at, c)) => *start + at + c.len_utf8(),
-                    // Too short from here on: on to the next run.
+                    // The rest of this run is too short. Continue with the next run.
                     None => {
                         *length = 0;
                         continue;
@@ -309,7 +309,7 @@ impl<'a> TokenizerState<'a> {
     }
 }
 
-/// The place after the next character.
+/// Returns the offset after the next character.
 fn next_char_boundary(text: &str, at: usize) -> usize {
     at + text.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
 }
@@ -318,7 +318,7 @@ impl TokenRunKind {
     fn contains(self, c: char) -> bool {
         match self {
             Self::Letters => c.is_alphabetic(),
-            // Spaces that forbid a line break are no separators for Lucene.
+            // Lucene does not split at no-break spaces.
             Self::NotSpace => {
                 !c.is_whitespace() || matches!(c, '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{85}')
             }
@@ -326,7 +326,7 @@ impl TokenRunKind {
     }
 }
 
-/// Addresses of pages and of mail.
+/// The pattern of URLs and email addresses.
 pub(super) fn address_pattern() -> Result<Regex, ApiError> {
     static MADE: OnceLock<Regex> = OnceLock::new();
     compile_once(
@@ -339,7 +339,7 @@ pub(super) fn address_pattern() -> Result<Regex, ApiError> {
     )
 }
 
-/// The words of [`Tokenizer::Classic`].
+/// The pattern of the tokens of [`Tokenizer::Classic`].
 pub(super) fn classic_pattern() -> Result<Regex, ApiError> {
     static MADE: OnceLock<Regex> = OnceLock::new();
     let word = r"[\p{L}\p{M}\p{Nd}]+";
@@ -368,7 +368,7 @@ pub(super) fn classic_pattern() -> Result<Regex, ApiError> {
     )
 }
 
-/// Compiles a pattern of ours once: these are large, and copies are cheap.
+/// Compiles a built-in pattern once. These patterns are large, and copies of the compiled form are cheap.
 fn compile_once(made: &OnceLock<Regex>, pattern: &str) -> Result<Regex, ApiError> {
     if let Some(regex) = made.get() {
         return Ok(regex.clone());

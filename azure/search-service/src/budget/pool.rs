@@ -1,8 +1,8 @@
-//! Memory that all requests share.
+//! A memory limit that all requests share.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How much is left.
+/// The number of bytes that are still available.
 pub(super) struct MemoryPool(AtomicUsize);
 
 impl MemoryPool {
@@ -10,7 +10,7 @@ impl MemoryPool {
         Self(AtomicUsize::new(bytes))
     }
 
-    /// `false`, and nothing is taken, when there is less.
+    /// Takes `bytes` from the pool. Returns `false` and takes nothing when fewer are available.
     pub(super) fn try_take(&self, bytes: usize) -> bool {
         bytes == 0
             || self

@@ -12,7 +12,7 @@ fn budgets(bytes: usize, all_bytes: usize) -> ServiceBudget {
 }
 
 #[test]
-fn memory_is_given_back() {
+fn memory_is_released_on_drop() {
     let all = budgets(600, 1000);
     let (one, other) = (all.new_request_budget(), all.new_request_budget());
     one.take_memory(500);
@@ -23,7 +23,7 @@ fn memory_is_given_back() {
     );
     drop(held);
     one.take_memory(100);
-    // Others have their share taken.
+    // The other request may use only the rest of the pool.
     let refused = other.try_take_memory(500).unwrap_err();
     assert_eq!((refused.status.as_u16(), refused.code), (503, "ServiceUnavailable"));
     other.take_memory(400);
@@ -35,11 +35,11 @@ fn memory_is_given_back() {
 
 fn unreachable_after(work: impl FnOnce()) -> Result<(), ApiError> {
     work();
-    unreachable!("it has ended the work");
+    unreachable!("the budget must stop the work");
 }
 
 #[test]
-fn an_answer_keeps_its_share_until_it_is_read() {
+fn a_response_keeps_its_memory_until_it_is_read() {
     let all = budgets(600, 1000);
     let budget = all.new_request_budget();
     let mut text = JsonBuffer::new(&budget);
@@ -80,14 +80,14 @@ fn endless(budget: &Budget) -> impl FnOnce() -> Result<(), ApiError> + Send + 's
 }
 
 #[tokio::test]
-async fn work_ends_with_its_time_and_with_its_client() {
+async fn work_stops_on_timeout_and_on_disconnect() {
     let all = budgets(600, 1000);
     let late = all.new_request_budget();
     let error = late.run_blocking(WorkKind::Search, endless(&late)).await.unwrap_err();
     assert_eq!((error.status.as_u16(), error.code), (503, "RequestTimeout"));
-    // There is one turn: these run only because the work before them has ended.
-    let gone = all.new_request_budget();
-    let work = gone.run_blocking(WorkKind::Search, endless(&gone));
+    // There is one slot. The later requests run only because the earlier work has ended.
+    let cancelled = all.new_request_budget();
+    let work = cancelled.run_blocking(WorkKind::Search, endless(&cancelled));
     assert!(timeout_of(work).await.is_err());
     let next = ServiceBudget {
         limits: RequestLimits { time: Duration::from_secs(60), ..all.limits.clone() },

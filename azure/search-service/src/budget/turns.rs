@@ -1,4 +1,4 @@
-//! How many requests work at the same time, each on a thread that may block.
+//! Limits how many requests run at the same time. Each one runs on a thread that may block.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use tokio::time::timeout;
 use super::{Budget, CLIENT_GONE, RequestLimits, TIME_OVER, service_busy};
 use crate::ApiError;
 
-/// Which kind of work waits for which other.
+/// The kind of work. Each kind has its own concurrency limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkKind {
-    /// May take long: searches and their like.
+    /// Searches, suggestions and other work that may take long.
     Search,
-    /// Takes a moment: look-ups, counts, states.
+    /// Look-ups, counts, status requests and other short work.
     Read,
-    /// Is finished once it has begun, even if its client is gone: batches and definitions.
+    /// Batches and definitions. Started work always finishes, even if the client disconnects.
     Write,
 }
 
@@ -42,8 +42,9 @@ impl ConcurrencyLimits {
 }
 
 impl Budget {
-    /// Does work on a thread that may block, when it is its turn. It ends with its time, and when this future is
-    /// dropped because the client is gone; work of [`WorkKind::Write`] does not. Its turn lasts until it has really ended.
+    /// Runs work on a thread that may block, as soon as a slot is free. The work stops when the time
+    /// limit passes and when this future is dropped because the client has disconnected. Work of
+    /// [`WorkKind::Write`] always finishes. The slot is released when the work has ended.
     pub async fn run_blocking<T: Send + 'static>(
         &self,
         lane: WorkKind,
@@ -55,7 +56,7 @@ impl Budget {
         let budget = self.clone();
         let task = spawn_blocking(move || {
             let done = budget.run(work);
-            // Other work may only begin when this one has given back what it took.
+            // The memory is released before the slot, so that the next work can use it.
             drop(budget);
             drop(turn);
             done
@@ -76,7 +77,7 @@ impl Budget {
     }
 }
 
-/// Ends the work when it is dropped while it still waits.
+/// Stops the work if it is dropped while the client still waits.
 struct CancelOnDrop<'a> {
     budget: &'a Budget,
     waits: bool,
@@ -94,7 +95,7 @@ fn join_result<T>(done: Result<Result<T, ApiError>, JoinError>) -> Result<T, Api
     match done {
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {
-            // The one who asked answers 500.
+            // The caller turns the panic into a response with status 500.
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(error) => Err(ApiError::internal("answering a request", error)),
         },

@@ -1,4 +1,4 @@
-//! The attributes of a field that has no subfields: defaults by type, and which go together.
+//! The attributes of fields without subfields: defaults by type, and allowed combinations.
 
 use serde_json::{Map, Value, json};
 
@@ -7,10 +7,10 @@ use super::fields::type_name;
 use super::json::{ObjectReader, invalid_definition};
 use crate::ApiError;
 
-/// The analyzer of searchable text whose definition names none.
+/// The analyzer of a searchable string field that specifies none.
 const DEFAULT_ANALYZER: &str = "standard.lucene";
 
-/// What a field may have. Some of them mean nothing to this service; they are kept and answered.
+/// The attributes of a field. Some have no effect in this service. They are stored and returned.
 pub(super) const ATTRIBUTES: [&str; 20] = [
     "name",
     "type",
@@ -34,7 +34,7 @@ pub(super) const ATTRIBUTES: [&str; 20] = [
     "fields",
 ];
 
-/// Everything about a field that has no subfields.
+/// Applies the attributes of a field without subfields, and checks them.
 pub(super) fn apply_attributes(
     field: &mut IndexField,
     given: ObjectReader,
@@ -53,10 +53,10 @@ pub(super) fn apply_attributes(
     field.stored = given.boolean("stored")?.unwrap_or(true);
     field.retrievable = given.boolean("retrievable")?.unwrap_or(!vector);
     if field.searchable && !text && !vector {
-        return Err(conflict(place, field, "searchable", "only strings and vectors are"));
+        return Err(conflict(place, field, "searchable", "only strings and vectors can be searchable"));
     }
     if field.sortable && field.multiple {
-        return Err(conflict(place, field, "sortable", "a document may have several values of it"));
+        return Err(conflict(place, field, "sortable", "a document may have several values of the field"));
     }
     if field.facetable && geography {
         return Err(conflict(place, field, "facetable", "points have no facets"));
@@ -67,7 +67,7 @@ pub(super) fn apply_attributes(
         for attribute in ["dimensions", "vectorSearchProfile", "vectorEncoding"] {
             if given.get(attribute).is_some() {
                 return Err(invalid_definition(format!(
-                    "{place} has '{attribute}', but its type {} is not a vector's.",
+                    "{place} has '{attribute}', but its type {} is not a vector type.",
                     type_name(field.kind)
                 )));
             }
@@ -111,13 +111,13 @@ fn vector_rules(
         Some("packedBit") => true,
         Some(other) => {
             return Err(invalid_definition(format!(
-                "{place} has the unknown vectorEncoding '{other}'. The only one is packedBit."
+                "{place} has the unknown vectorEncoding '{other}'. Only packedBit is supported."
             )));
         }
     };
     if packed_bits != (primitive == PrimitiveType::Byte) {
         return Err(invalid_definition(format!(
-            "{place} is {}: vectors of Edm.Byte need 'vectorEncoding': \"packedBit\", and no others may have it.",
+            "{place} is {}: vectors of Edm.Byte need 'vectorEncoding': \"packedBit\", and other vectors must not have it.",
             type_name(field.kind)
         )));
     }
@@ -147,14 +147,14 @@ fn vector_rules(
     };
     if field.below_collection {
         return Err(invalid_definition(format!(
-            "{place} is a vector below a collection; a document has one vector of a field."
+            "{place} is a vector below a collection. A document can have only one vector per field."
         )));
     }
     for (attribute, set) in
         [("filterable", field.filterable), ("sortable", field.sortable), ("facetable", field.facetable)]
     {
         if set {
-            return Err(conflict(place, field, attribute, "vectors are only searched"));
+            return Err(conflict(place, field, attribute, "vectors can only be searched"));
         }
     }
     if !field.searchable {
@@ -162,7 +162,7 @@ fn vector_rules(
     }
     if !field.stored && field.retrievable {
         return Err(invalid_definition(format!(
-            "{place} has 'stored': false, so 'retrievable' must be false as well: what is not kept cannot be shown."
+            "{place} has 'stored': false, so 'retrievable' must be false as well. A field that is not stored cannot be returned."
         )));
     }
     field.vector = Some(VectorAttributes { dimensions, profile: profile.to_owned(), packed_bits });
@@ -171,11 +171,13 @@ fn vector_rules(
 
 fn key_rules(field: &IndexField, place: &str, at_root: bool) -> Result<(), ApiError> {
     if !at_root {
-        return Err(invalid_definition(format!("{place} cannot be the key: only a field at the root can.")));
+        return Err(invalid_definition(format!(
+            "{place} cannot be the key: the key must be a field at the root."
+        )));
     }
     if field.kind != FieldType::One(PrimitiveType::String) {
         return Err(invalid_definition(format!(
-            "{place} cannot be the key: its type is {}, and keys are Edm.String.",
+            "{place} cannot be the key: its type is {}, but keys must be Edm.String.",
             type_name(field.kind)
         )));
     }
@@ -201,7 +203,7 @@ fn analyzers(field: &mut IndexField, given: ObjectReader, place: &str) -> Result
     }
     if both.is_some() && (index.is_some() || search.is_some()) {
         return Err(invalid_definition(format!(
-            "{place} has 'analyzer' beside 'indexAnalyzer' or 'searchAnalyzer'. Use the one or the other two."
+            "{place} has 'analyzer' together with 'indexAnalyzer' or 'searchAnalyzer'. Use either 'analyzer' or the other two."
         )));
     }
     if index.is_some() != search.is_some() {
@@ -232,7 +234,7 @@ fn normalizer_and_synonyms(
     let maps = given.texts("synonymMaps")?;
     if maps.len() > 1 {
         return Err(invalid_definition(format!(
-            "{place} names {} synonym maps; a field has at most one.",
+            "{place} names {} synonym maps. A field can have at most one.",
             maps.len()
         )));
     }
@@ -245,7 +247,7 @@ fn normalizer_and_synonyms(
     Ok(())
 }
 
-/// The field as the service answers it: everything said out loud.
+/// Returns the field as the service returns it, with all defaults.
 pub(super) fn response_json(field: &IndexField, given: ObjectReader) -> Value {
     let mut answer = Map::new();
     for attribute in ATTRIBUTES {
@@ -259,7 +261,7 @@ pub(super) fn response_json(field: &IndexField, given: ObjectReader) -> Value {
             "sortable" => field.sortable.into(),
             "facetable" => field.facetable.into(),
             "synonymMaps" => kept.unwrap_or_else(|| json!([])),
-            // These two are too new for most clients to expect them when nobody has set them.
+            // These two are returned only if they are set, because most clients are older than them.
             "permissionFilter" | "sensitivityLabel" if kept.is_none() => continue,
             "fields" => continue,
             _ => kept.unwrap_or(Value::Null),

@@ -1,4 +1,4 @@
-//! What an update of an index may change, and what that means for its columns.
+//! Which changes an index update may make, and what they require of the engine.
 
 use http::StatusCode;
 use serde_json::Value;
@@ -8,13 +8,13 @@ use super::fields::type_name;
 use super::index::{ANALYSIS, IndexDefinition};
 use crate::ApiError;
 
-/// What the engine has to do after an update.
+/// The work that the engine has to do after an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexUpdateKind {
     Nothing,
-    /// Only what is read per request has changed: scoring profiles, synonym maps, CORS and the like.
+    /// Only settings that are read per request have changed, such as scoring profiles, synonym maps and CORS.
     Settings,
-    /// Columns have changed: every stored document is to be read and written again.
+    /// Columns have changed. Every stored document must be read and indexed again.
     Rebuild,
 }
 
@@ -31,7 +31,7 @@ pub fn compare_definitions(
     rebuild |= analysis(&old.json, &new.json, downtime)?;
     similarity(&old.json, &new.json, downtime)?;
     rebuild |= suggesters(old, new)?;
-    // Vectors are arranged by their algorithm; a new arrangement is made from the stored ones.
+    // Vectors are organized by their algorithm. A new structure is built from the stored vectors.
     rebuild |= old.json.get("vectorSearch") != new.json.get("vectorSearch");
     Ok(if rebuild { IndexUpdateKind::Rebuild } else { IndexUpdateKind::Settings })
 }
@@ -40,7 +40,7 @@ fn not_allowed(code: &'static str, message: String) -> ApiError {
     ApiError::new(StatusCode::BAD_REQUEST, "OperationNotAllowed", message.clone()).with_detail(code, message)
 }
 
-/// Whether the columns differ. Existing fields stay what they are.
+/// Returns whether the columns differ. Existing fields must not change.
 fn fields(old: &[IndexField], new: &[IndexField]) -> Result<bool, ApiError> {
     let mut differ = old.len() != new.len();
     for (at, before) in old.iter().enumerate() {
@@ -84,14 +84,15 @@ fn check_unchanged(old: &IndexField, new: &IndexField) -> Result<(), ApiError> {
         Some((attribute, before, after)) => Err(not_allowed(
             "CannotChangeExistingField",
             format!(
-                "Existing field '{}' cannot be changed. Its {attribute} is {before}, and the update says {after}. Add a new field, or create a new index.",
+                "Existing field '{}' cannot be changed. Its {attribute} is {before}, and the update has {after}. Add a new field, or create a new index.",
                 old.path
             ),
         )),
     }
 }
 
-/// Whether custom analysis has grown. What exists stays, because documents have been analyzed with it.
+/// Returns whether custom analysis has additions. Existing components must not change, because
+/// documents were analyzed with them.
 fn analysis(old: &Value, new: &Value, downtime: bool) -> Result<bool, ApiError> {
     let mut grown = false;
     for part in ANALYSIS {
@@ -148,7 +149,8 @@ fn similarity(old: &Value, new: &Value, downtime: bool) -> Result<(), ApiError> 
     ))
 }
 
-/// Whether suggesters differ. Their columns exist only from the first document on, so that only new fields may join.
+/// Returns whether suggesters differ. A suggester column must exist from the first document on, so only
+/// new fields can be added to a suggester.
 fn suggesters(old: &IndexDefinition, new: &IndexDefinition) -> Result<bool, ApiError> {
     let known = old.suggester_paths();
     for path in new.suggester_paths() {
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_that_says_the_same_changes_nothing() {
+    fn an_identical_update_changes_nothing() {
         assert_eq!(after(false, |_| {}), Ok(IndexUpdateKind::Nothing));
         assert_eq!(
             after(false, |new| new["fields"][0]["sortable"] = json!(true)),
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn new_fields_are_new_columns_at_any_depth() {
+    fn new_fields_at_any_depth_need_a_rebuild() {
         let field = json!({"name": "new", "type": "Edm.Int32"});
         let at_root = after(false, |new| new["fields"].as_array_mut().unwrap().push(field.clone()));
         assert_eq!(at_root, Ok(IndexUpdateKind::Rebuild));
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn existing_fields_stay_what_they_are() {
+    fn existing_fields_cannot_change() {
         let error =
             after(false, |new| new["fields"][2]["fields"][0]["filterable"] = json!(false)).unwrap_err();
         assert_eq!((error.status.as_u16(), error.code), (400, "OperationNotAllowed"));
@@ -246,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn only_new_fields_join_a_suggester() {
+    fn only_new_fields_can_be_added_to_a_suggester() {
         let old = |new: &mut Value| new["suggesters"] = json!([{"name": "s", "sourceFields": ["title"]}]);
         assert!(after(false, old).unwrap_err().message.contains("'title'"));
         let fresh = |new: &mut Value| {

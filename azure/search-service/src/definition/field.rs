@@ -1,8 +1,8 @@
-//! The fields of an index: names, types and what may be done with them.
+//! The fields of an index: names, types and attributes.
 
 use std::collections::HashMap;
 
-/// What one value of a field is.
+/// The type of one value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PrimitiveType {
     String,
@@ -10,10 +10,10 @@ pub enum PrimitiveType {
     Int32,
     Int64,
     Double,
-    /// Kept as milliseconds since 1970 in UTC; any year from 1 to 9999.
+    /// Stored as milliseconds since 1970 in UTC. The year is from 1 to 9999.
     DateTimeOffset,
     GeographyPoint,
-    /// Elements of vectors; fields of a single one do not exist.
+    /// The type of vector elements. Fields with a single such value do not exist.
     Single,
     Half,
     Int16,
@@ -42,21 +42,21 @@ impl FieldType {
     }
 }
 
-/// How a vector field is kept and searched.
+/// How a vector field is stored and searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VectorAttributes {
     pub dimensions: usize,
     /// The name of a profile in `vectorSearch.profiles`.
     pub profile: String,
-    /// `vectorEncoding: packedBit`: eight dimensions in each byte.
+    /// Whether `vectorEncoding` is `packedBit`: eight dimensions in each byte.
     pub packed_bits: bool,
 }
 
-/// One field, with its subfields when it is complex. Everything in it has been checked.
+/// One field, with its subfields if it is complex. All its attributes have been checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexField {
     pub name: String,
-    /// From the root, with slashes: `address/city`.
+    /// The path from the root, with slashes: `address/city`.
     pub path: String,
     pub kind: FieldType,
     pub key: bool,
@@ -64,11 +64,11 @@ pub struct IndexField {
     pub filterable: bool,
     pub sortable: bool,
     pub facetable: bool,
-    /// May be shown in answers (`retrievable`, or `hidden` negated).
+    /// Whether the field may be returned (`retrievable`, or `hidden` negated).
     pub retrievable: bool,
-    /// `stored: false` is for vectors that are searched and never shown.
+    /// False only for vectors that are searched and never returned.
     pub stored: bool,
-    /// Analyzer names; `None` when the field is not searchable text.
+    /// Analyzer names. `None` if the field is not searchable text.
     pub index_analyzer: Option<String>,
     pub search_analyzer: Option<String>,
     pub normalizer: Option<String>,
@@ -76,14 +76,15 @@ pub struct IndexField {
     pub vector: Option<VectorAttributes>,
     /// Subfields of complex fields.
     pub fields: Vec<IndexField>,
-    /// A collection, or below one: one document may have several values.
+    /// Whether the field is or lies below a collection, so that one document may have several values.
     pub multiple: bool,
-    /// Below a collection of complex values: conditions on it must hold for the same element.
+    /// Whether the field lies below a collection of complex values. Conditions on it must hold
+    /// for the same element.
     pub below_collection: bool,
 }
 
 impl IndexField {
-    /// A field that can be shown and nothing else; the start of every definition, and handy in tests.
+    /// Creates a field that is only retrievable. Parsing and tests start from it.
     pub fn new(name: &str, kind: FieldType) -> Self {
         Self {
             name: name.to_owned(),
@@ -107,7 +108,7 @@ impl IndexField {
         }
     }
 
-    /// The subfield of this name.
+    /// Returns the subfield with this name.
     pub fn subfield(&self, name: &str) -> Option<&IndexField> {
         self.fields.iter().find(|field| field.name == name)
     }
@@ -117,15 +118,15 @@ impl IndexField {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexSchema {
     fields: Vec<IndexField>,
-    /// From each path to the positions that lead to it.
+    /// Maps each path to the positions that lead to it.
     places: HashMap<String, Vec<usize>>,
     key: usize,
 }
 
 impl IndexSchema {
-    /// Takes fields whose rules have been checked; fills in `path`, `multiple` and `below_collection`.
+    /// Creates a schema from checked fields. Sets `path`, `multiple` and `below_collection`.
     ///
-    /// `None` when no field at the root is the key.
+    /// Returns `None` if no field at the root is the key.
     pub fn new(mut fields: Vec<IndexField>) -> Option<Self> {
         let key = fields.iter().position(|field| field.key)?;
         let mut places = HashMap::new();
@@ -147,14 +148,14 @@ impl IndexSchema {
         &self.fields[self.key]
     }
 
-    /// The field at a path such as `address/city`. Names differ by case.
+    /// Returns the field at a path such as `address/city`. Names are case-sensitive.
     pub fn find(&self, path: &str) -> Option<&IndexField> {
         let (first, rest) = self.places.get(path)?.split_first()?;
         let start = self.fields.get(*first)?;
         rest.iter().try_fold(start, |field, &at| field.fields.get(at))
     }
 
-    /// All fields without subfields, depth first.
+    /// Returns all fields without subfields, depth first.
     pub fn leaves(&self) -> Vec<&IndexField> {
         let mut leaves = Vec::new();
         collect_leaves(&self.fields, &mut leaves);

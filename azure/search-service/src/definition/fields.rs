@@ -1,4 +1,4 @@
-//! The `fields` of a definition: JSON to [`IndexField`], every rule checked, every default filled in.
+//! Parses the `fields` of a definition into [`IndexField`]s, with all checks and defaults.
 
 use std::collections::HashSet;
 
@@ -39,19 +39,19 @@ const TYPES: [(&str, FieldType); 21] = [
     ("Collection(Edm.Byte)", FieldType::Many(PrimitiveType::Byte)),
 ];
 
-/// The name of a type in definitions.
+/// Returns the name of a type in definitions.
 pub(crate) fn type_name(kind: FieldType) -> &'static str {
     TYPES.iter().find(|(_, known)| *known == kind).map_or("Edm.String", |(name, _)| name)
 }
 
-/// All fields, and their JSON with defaults filled in.
+/// Parses all fields. Also returns their JSON with all defaults.
 pub(super) fn parse(list: &[Value]) -> Result<(Vec<IndexField>, Vec<Value>), ApiError> {
     if list.is_empty() {
         return Err(invalid_definition("An index needs at least one field, its key."));
     }
     if list.len() > ROOT_FIELDS {
         return Err(invalid_definition(format!(
-            "The index has {} fields; at most {ROOT_FIELDS} are allowed at its root.",
+            "The index has {} fields. At most {ROOT_FIELDS} are allowed at its root.",
             list.len()
         )));
     }
@@ -62,10 +62,10 @@ pub(super) fn parse(list: &[Value]) -> Result<(Vec<IndexField>, Vec<Value>), Api
     match keys.len() {
         1 => Ok(parsed),
         0 => Err(invalid_definition(
-            "No field is the key. Give one field of type Edm.String at the root 'key': true.",
+            "No field is the key. Set 'key': true on one field of type Edm.String at the root.",
         )),
         _ => Err(invalid_definition(format!(
-            "An index has exactly one key, but these fields claim it: {}.",
+            "An index must have exactly one key, but these fields have 'key': true: {}.",
             keys.join(", ")
         ))),
     }
@@ -91,7 +91,7 @@ impl FieldParser {
             let (field, answer) = self.field(value, above, multiple, depth)?;
             if !names.insert(field.name.clone()) {
                 return Err(invalid_definition(format!(
-                    "There are two fields '{}'; names must be unique.",
+                    "There are two fields '{}'. Field names must be unique.",
                     field.path
                 )));
             }
@@ -121,14 +121,14 @@ impl FieldParser {
             given.members().keys().find(|key| !key.contains('@') && !ATTRIBUTES.contains(&key.as_str()))
         {
             return Err(invalid_definition(format!(
-                "{place} has the property '{unknown}', which fields do not have. They have: {}.",
+                "{place} has the property '{unknown}', which does not exist. The properties of fields are: {}.",
                 ATTRIBUTES.join(", ")
             )));
         }
         self.fields += 1;
         if self.fields > ALL_FIELDS {
             return Err(invalid_definition(format!(
-                "The index has more than {ALL_FIELDS} fields, subfields included; use fewer."
+                "The index has more than {ALL_FIELDS} fields, including subfields. Use fewer fields."
             )));
         }
         let kind = parse_type(given.required_text("type")?, &place)?;
@@ -148,7 +148,7 @@ impl FieldParser {
             FieldType::One(_) | FieldType::Many(_) => {
                 if !given.list("fields")?.is_empty() {
                     return Err(invalid_definition(format!(
-                        "{place} has subfields, but its type is {}. Only complex types have them.",
+                        "{place} has subfields, but its type is {}. Only complex types can have subfields.",
                         type_name(kind)
                     )));
                 }
@@ -164,14 +164,14 @@ impl FieldParser {
     fn check_complex_limits(&mut self, kind: FieldType, place: &str, depth: usize) -> Result<(), ApiError> {
         if depth >= DEPTH {
             return Err(invalid_definition(format!(
-                "{place} is nested too deeply: at most {DEPTH} complex levels."
+                "{place} is nested too deeply. At most {DEPTH} levels of complex types are allowed."
             )));
         }
         if kind == FieldType::ManyComplex {
             self.complex_collections += 1;
             if self.complex_collections > COMPLEX_COLLECTIONS {
                 return Err(invalid_definition(format!(
-                    "{place} is one too many: an index has at most {COMPLEX_COLLECTIONS} collections of complex values."
+                    "{place} exceeds the limit: an index can have at most {COMPLEX_COLLECTIONS} collections of complex values."
                 )));
             }
         }
@@ -186,7 +186,7 @@ fn check_name(name: &str, above: &str) -> Result<(), ApiError> {
         && name.len() <= NAME_LENGTH;
     if !fits {
         return Err(invalid_definition(format!(
-            "The field name '{path}' is not allowed. Names start with a letter, go on with letters, digits and underscores, and have at most {NAME_LENGTH} characters."
+            "The field name '{path}' is not allowed. Names must start with a letter, contain only letters, digits and underscores, and have at most {NAME_LENGTH} characters."
         )));
     }
     if name.starts_with("azureSearch") {
@@ -221,7 +221,7 @@ fn check_complex(given: ObjectReader, place: &str) -> Result<(), ApiError> {
         let empty = given.get(attribute).is_none_or(|value| value.as_array().is_some_and(Vec::is_empty));
         if !allowed && !empty {
             return Err(invalid_definition(format!(
-                "{place} is complex and cannot have '{attribute}'; give it to its subfields."
+                "{place} is complex and cannot have '{attribute}'. Set it on the subfields."
             )));
         }
     }

@@ -1,4 +1,4 @@
-//! The definition of an index: JSON in, everything checked, JSON with defaults out.
+//! Parses and checks the definition of an index.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -12,12 +12,12 @@ use crate::ApiError;
 
 const NAME_LENGTH: usize = 128;
 const SCORING_PROFILES: usize = 100;
-/// Parts of custom analysis, kept as JSON here; the analysis module reads them.
+/// The members of custom analysis. They stay JSON here, and the `analysis` module reads them.
 pub(super) const ANALYSIS: [&str; 5] =
     ["analyzers", "tokenizers", "tokenFilters", "charFilters", "normalizers"];
 
-/// An index as defined by a client. Analyzer and normalizer names, custom analysis and the inside of `vectorSearch` are
-/// checked by their own modules, from `json`.
+/// The definition of an index. Analyzer and normalizer names, custom analysis and the contents of
+/// `vectorSearch` are checked by their own modules, based on `json`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexDefinition {
     pub name: String,
@@ -25,14 +25,14 @@ pub struct IndexDefinition {
     pub suggesters: Vec<Suggester>,
     pub scoring_profiles: Vec<ScoringProfile>,
     pub default_scoring_profile: Option<String>,
-    /// The whole definition as it is answered: defaults filled in, no `@odata` members at its root.
+    /// The whole definition as it is returned, with all defaults and without `@odata` members at its root.
     pub json: Value,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suggester {
     pub name: String,
-    /// Paths of searchable strings.
+    /// The paths of searchable string fields.
     pub source_fields: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ impl IndexDefinition {
         let schema = IndexSchema::new(fields).ok_or_else(|| invalid_definition("No field is the key."))?;
         if given.text("permissionFilterOption")? == Some("enabled") {
             return Err(ApiError::not_supported(
-                "'permissionFilterOption' cannot be enabled here: no documents would be hidden. Filter by a field instead.",
+                "'permissionFilterOption' cannot be enabled: this service does not hide documents by permission. Filter by a field instead.",
             ));
         }
         let mut analyzers = HashSet::new();
@@ -101,12 +101,12 @@ impl IndexDefinition {
         self.scoring_profiles.iter().find(|profile| profile.name == name)
     }
 
-    /// The paths that suggesters read, for [`crate::engine::columns::IndexColumns::new`].
+    /// Returns the paths that suggesters read, for [`crate::engine::columns::IndexColumns::new`].
     pub fn suggester_paths(&self) -> BTreeSet<String> {
         self.suggesters.iter().flat_map(|suggester| suggester.source_fields.iter().cloned()).collect()
     }
 
-    /// Every analyzer that a field names, built-in or custom.
+    /// Returns all analyzers that fields use, built-in or custom.
     pub fn analyzer_names(&self) -> BTreeSet<&str> {
         let leaves = self.schema.leaves().into_iter();
         leaves
@@ -126,11 +126,11 @@ fn check_name(name: &str) -> Result<(), ApiError> {
         return Ok(());
     }
     Err(invalid_definition(format!(
-        "The index name '{name}' is not allowed. Names have 2 to {NAME_LENGTH} lower-case letters, digits and single dashes, and neither start nor end with a dash."
+        "The index name '{name}' is not allowed. Names must have 2 to {NAME_LENGTH} lower-case letters, digits and single dashes, and must not start or end with a dash."
     )))
 }
 
-/// The names in one part of custom analysis; each needs one of its own.
+/// Returns the names in one part of custom analysis. They must be unique.
 fn component_names<'a>(given: ObjectReader<'a, '_>, part: &str) -> Result<HashSet<&'a str>, ApiError> {
     let mut names = HashSet::new();
     let place = format!("an element of '{part}'");
@@ -150,7 +150,7 @@ fn suggesters(
 ) -> Result<Vec<Suggester>, ApiError> {
     let list = given.list("suggesters")?;
     if list.len() > 1 {
-        return Err(invalid_definition(format!("The index has {} suggesters; it can have one.", list.len())));
+        return Err(invalid_definition(format!("The index has {} suggesters. It can have one.", list.len())));
     }
     let mut suggesters = Vec::new();
     for value in list {
@@ -161,7 +161,7 @@ fn suggesters(
             None | Some("analyzingInfixMatching") => {}
             Some(other) => {
                 return Err(invalid_definition(format!(
-                    "{place} has the searchMode '{other}'. The only one is analyzingInfixMatching."
+                    "{place} has the searchMode '{other}'. Only analyzingInfixMatching is supported."
                 )));
             }
         }
@@ -176,13 +176,13 @@ fn suggesters(
                 (Some(analyzer), Some(PrimitiveType::String)) => analyzer,
                 _ => {
                     return Err(invalid_definition(format!(
-                        "{place} names the field '{path}'; its sources must be searchable strings."
+                        "{place} names the field '{path}', but its source fields must be searchable strings."
                     )));
                 }
             };
             if custom_analyzers.contains(analyzer.as_str()) {
                 return Err(invalid_definition(format!(
-                    "{place} names the field '{path}' with the custom analyzer '{analyzer}'; its sources need a built-in one."
+                    "{place} names the field '{path}' with the custom analyzer '{analyzer}'. Source fields need a built-in analyzer."
                 )));
             }
             if source_fields.iter().any(|known| known == path) {
@@ -202,7 +202,7 @@ fn scoring_profiles(given: ObjectReader, schema: &IndexSchema) -> Result<Vec<Sco
     let list = given.list("scoringProfiles")?;
     if list.len() > SCORING_PROFILES {
         return Err(invalid_definition(format!(
-            "The index has {} scoring profiles; at most {SCORING_PROFILES} are allowed.",
+            "The index has {} scoring profiles. At most {SCORING_PROFILES} are allowed.",
             list.len()
         )));
     }

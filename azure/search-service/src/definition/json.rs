@@ -1,20 +1,20 @@
-//! Reading definitions: JSON values together with the place they stand at, so that every refusal names it.
+//! Reads definitions. JSON values carry their place in the definition, so that every error message names it.
 
 use serde_json::{Map, Value};
 
 use crate::ApiError;
 
-/// A refusal of a definition, in the words that Azure puts before its reasons.
+/// Creates the error for an invalid definition, with the prefix that Azure AI Search uses.
 pub(crate) fn invalid_definition(reason: impl std::fmt::Display) -> ApiError {
     ApiError::invalid(format!("The request is invalid. Details: definition : {reason}"))
 }
 
-/// One JSON object of a definition. A member that is `null` counts as missing: services answer with nulls, and clients
-/// send back what they were answered.
+/// One JSON object of a definition. A member that is `null` is treated as missing, because services
+/// return nulls and clients send them back.
 #[derive(Clone, Copy)]
 pub(crate) struct ObjectReader<'a, 'p> {
     members: &'a Map<String, Value>,
-    /// What the object is, in words: `field 'address/city'`.
+    /// A description of the object, such as `field 'address/city'`.
     place: &'p str,
 }
 
@@ -45,7 +45,7 @@ impl<'a, 'p> ObjectReader<'a, 'p> {
         }
     }
 
-    /// A string that must be there and must not be empty.
+    /// Returns a string that must exist and must not be empty.
     pub(crate) fn required_text(&self, name: &str) -> Result<&'a str, ApiError> {
         match self.text(name)? {
             Some(text) if !text.is_empty() => Ok(text),
@@ -76,7 +76,7 @@ impl<'a, 'p> ObjectReader<'a, 'p> {
             .ok_or_else(|| invalid_definition(format!("{} needs the number '{name}'.", self.place)))
     }
 
-    /// The elements of an array; none when it is missing.
+    /// Returns the elements of an array. Empty if the array is missing.
     pub(crate) fn list(&self, name: &str) -> Result<&'a [Value], ApiError> {
         match self.get(name) {
             None => Ok(&[]),

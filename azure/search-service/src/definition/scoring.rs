@@ -1,4 +1,4 @@
-//! Scoring profiles: weights of fields, and functions of what a document holds.
+//! Scoring profiles: field weights, and functions of field values.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::ApiError;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoringProfile {
     pub name: String,
-    /// Paths of searchable fields, and what matches in them are multiplied by.
+    /// The paths of searchable fields, and the factors for matches in them.
     pub weights: Vec<(String, f64)>,
     pub functions: Vec<ScoringFunction>,
     pub aggregation: ScoringAggregation,
@@ -19,7 +19,7 @@ pub struct ScoringProfile {
 pub struct ScoringFunction {
     /// The path of a filterable field.
     pub field: String,
-    /// Above zero and not one.
+    /// Greater than zero and not one.
     pub boost: f64,
     pub interpolation: ScoringInterpolation,
     pub kind: ScoringFunctionKind,
@@ -30,14 +30,14 @@ pub enum ScoringFunctionKind {
     Magnitude {
         start: f64,
         end: f64,
-        /// Values beyond `end` keep the whole boost.
+        /// Whether values beyond `end` get the full boost.
         constant_beyond: bool,
     },
-    /// How far back from now dates are boosted; ahead of now when below zero.
+    /// Dates within this time before now are boosted. If negative, dates within this time after now.
     Freshness { duration_ms: i64 },
-    /// `parameter` is the name under which queries give the point to measure from.
+    /// `parameter` is the query parameter with the reference point.
     Distance { parameter: String, kilometres: f64 },
-    /// `parameter` is the name under which queries give the tags.
+    /// `parameter` is the query parameter with the tags.
     Tag { parameter: String },
 }
 
@@ -49,7 +49,7 @@ pub enum ScoringInterpolation {
     Logarithmic,
 }
 
-/// How the results of several functions become one.
+/// How the results of several functions are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScoringAggregation {
     Sum,
@@ -113,7 +113,7 @@ impl ScoringFunction {
         let boost = function.required_number("boost")?;
         if boost <= 0.0 || boost == 1.0 {
             return Err(invalid_definition(format!(
-                "{place}: 'boost' is {boost}, but it must be above 0 and not 1 (which would change nothing)."
+                "{place}: 'boost' is {boost}, but it must be greater than 0 and not 1. A boost of 1 has no effect."
             )));
         }
         let interpolation = match function.text("interpolation")? {
@@ -144,7 +144,7 @@ impl ScoringFunction {
             && matches!(interpolation, ScoringInterpolation::Quadratic | ScoringInterpolation::Logarithmic)
         {
             return Err(invalid_definition(format!(
-                "{place}: tag functions interpolate constant or linear, not anything else."
+                "{place}: the interpolation of tag functions must be constant or linear."
             )));
         }
         Ok(Self { field: path.to_owned(), boost, interpolation, kind })
@@ -159,12 +159,12 @@ fn check_weight(place: &str, path: &str, weight: f64, schema: &IndexSchema) -> R
     };
     if !field.searchable || field.vector.is_some() {
         return Err(invalid_definition(format!(
-            "{place} names the field '{path}', which is not searchable text; only such fields have weights."
+            "{place} names the field '{path}', which is not searchable text. Only searchable text fields can have weights."
         )));
     }
     if weight <= 0.0 {
         return Err(invalid_definition(format!(
-            "{place} gives field '{path}' the weight {weight}; it must be above 0."
+            "{place} gives field '{path}' the weight {weight}, but it must be greater than 0."
         )));
     }
     Ok(weight)
@@ -219,7 +219,7 @@ fn magnitude(function: ObjectReader, place: &str) -> Result<ScoringFunctionKind,
     let end = given.required_number("boostingRangeEnd")?;
     if start == end {
         return Err(invalid_definition(format!(
-            "{place}: the range starts and ends at {start}; the ends must differ."
+            "{place}: the range starts and ends at {start}. The ends must differ."
         )));
     }
     let constant_beyond = given.boolean("constantBoostBeyondRange")?.unwrap_or(false);
@@ -232,7 +232,7 @@ fn freshness(function: ObjectReader, place: &str) -> Result<ScoringFunctionKind,
     match duration(text) {
         Some(duration_ms) if duration_ms != 0 => Ok(ScoringFunctionKind::Freshness { duration_ms }),
         _ => Err(invalid_definition(format!(
-            "{place}: 'boostingDuration' is '{text}', but it must be a duration of days and time that is not zero, such as P30D or PT12H."
+            "{place}: 'boostingDuration' is '{text}', but it must be a nonzero duration of days and time, such as P30D or PT12H."
         ))),
     }
 }
@@ -244,7 +244,7 @@ fn distance(function: ObjectReader, place: &str) -> Result<ScoringFunctionKind, 
     let kilometres = given.required_number("boostingDistance")?;
     if kilometres <= 0.0 {
         return Err(invalid_definition(format!(
-            "{place}: 'boostingDistance' is {kilometres}, but it must be above 0 kilometres."
+            "{place}: 'boostingDistance' is {kilometres}, but it must be greater than 0 kilometres."
         )));
     }
     Ok(ScoringFunctionKind::Distance { parameter, kilometres })
@@ -263,12 +263,14 @@ fn parameters<'a, 'p>(
 ) -> Result<ObjectReader<'a, 'p>, ApiError> {
     match function.get(name) {
         Some(value) => ObjectReader::new(value, place),
-        None => Err(invalid_definition(format!("{place} is missing; its parameters belong in it."))),
+        None => Err(invalid_definition(format!(
+            "{place} is missing. It must contain the parameters of the function."
+        ))),
     }
 }
 
-/// A duration such as `P1DT2H3M4.5S` or `-P30D`, in milliseconds. Years and months have no fixed length and are not
-/// taken.
+/// Parses a duration such as `P1DT2H3M4.5S` or `-P30D` into milliseconds. Years and months have no
+/// fixed length and are rejected.
 fn duration(text: &str) -> Option<i64> {
     let (sign, rest) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),

@@ -1,4 +1,4 @@
-//! What a definition says beside its fields: CORS, similarity, semantic configurations.
+//! Settings of an index besides its fields: CORS, similarity and semantic configurations.
 
 use std::collections::HashSet;
 
@@ -11,8 +11,8 @@ use crate::ApiError;
 pub(super) const BM25: &str = "#Microsoft.Azure.Search.BM25Similarity";
 const CLASSIC: &str = "#Microsoft.Azure.Search.ClassicSimilarity";
 
-/// The similarity with its defaults. Scores always follow BM25 with k1 = 1.2 and b = 0.75; other values are kept and
-/// answered, and the service's documentation says that they have no effect.
+/// Returns the similarity with its defaults. Scores always use BM25 with k1 = 1.2 and b = 0.75. Other
+/// values are stored and returned, but have no effect, as documented.
 pub(super) fn similarity(given: Option<&Value>) -> Result<Value, ApiError> {
     let Some(value) = given else {
         return Ok(json!({"@odata.type": BM25, "k1": null, "b": null}));
@@ -23,7 +23,7 @@ pub(super) fn similarity(given: Option<&Value>) -> Result<Value, ApiError> {
         BM25 => {}
         CLASSIC => {
             return Err(ApiError::not_supported(format!(
-                "ClassicSimilarity is not offered here; leave 'similarity' out or use '{BM25}'."
+                "ClassicSimilarity is not supported. Remove 'similarity' or use '{BM25}'."
             )));
         }
         other => {
@@ -32,7 +32,7 @@ pub(super) fn similarity(given: Option<&Value>) -> Result<Value, ApiError> {
     }
     let k1 = given.number("k1")?;
     if k1.is_some_and(|k1| k1 < 0.0) {
-        return Err(invalid_definition(format!("'k1' of {place} must not be below 0.")));
+        return Err(invalid_definition(format!("'k1' of {place} must not be less than 0.")));
     }
     let b = given.number("b")?;
     if b.is_some_and(|b| !(0.0..=1.0).contains(&b)) {
@@ -52,7 +52,9 @@ pub(super) fn cors(given: Option<&Value>) -> Result<Value, ApiError> {
         )));
     }
     if origins.len() > 1 && origins.contains(&"*") {
-        return Err(invalid_definition(format!("{place}: '*' allows all origins and must stand alone.")));
+        return Err(invalid_definition(format!(
+            "{place}: '*' allows all origins and must be the only element."
+        )));
     }
     for origin in &origins {
         if *origin != "*" && !is_origin(origin) {
@@ -64,7 +66,7 @@ pub(super) fn cors(given: Option<&Value>) -> Result<Value, ApiError> {
     let age = match given.get("maxAgeInSeconds") {
         None => 300,
         Some(value) => value.as_u64().ok_or_else(|| {
-            invalid_definition(format!("'maxAgeInSeconds' of {place} must be a whole number from 0."))
+            invalid_definition(format!("'maxAgeInSeconds' of {place} must be a whole number of at least 0."))
         })?,
     };
     Ok(json!({"allowedOrigins": origins, "maxAgeInSeconds": age}))
@@ -78,7 +80,8 @@ fn is_origin(text: &str) -> bool {
     })
 }
 
-/// Semantic configurations rank nothing here; what they name must exist all the same, as in Azure.
+/// Checks semantic configurations. They have no effect on ranking here, but the fields they name must
+/// exist, as in Azure AI Search.
 pub(super) fn semantic(given: Option<&Value>, schema: &IndexSchema) -> Result<(), ApiError> {
     let Some(value) = given else { return Ok(()) };
     let semantic = ObjectReader::new(value, "'semantic' of the index")?;
@@ -101,7 +104,7 @@ pub(super) fn semantic(given: Option<&Value>, schema: &IndexSchema) -> Result<()
             prioritized.get("titleField").into_iter().chain(content).chain(keywords).collect();
         if named.is_empty() {
             return Err(invalid_definition(format!(
-                "{place} names no field; a title, content or keywords field is needed."
+                "{place} names no field. Add a title, content or keywords field."
             )));
         }
         for value in named {
@@ -111,7 +114,7 @@ pub(super) fn semantic(given: Option<&Value>, schema: &IndexSchema) -> Result<()
             })?;
             if field.kind.primitive() != Some(PrimitiveType::String) {
                 return Err(invalid_definition(format!(
-                    "{place} names '{path}'; only Edm.String and Collection(Edm.String) can be ranked semantically."
+                    "{place} names '{path}', but only Edm.String and Collection(Edm.String) can be ranked semantically."
                 )));
             }
         }
@@ -126,7 +129,7 @@ pub(super) fn semantic(given: Option<&Value>, schema: &IndexSchema) -> Result<()
     Ok(())
 }
 
-/// Every field's profile exists in `vectorSearch.profiles`.
+/// Checks that the profile of every vector field exists in `vectorSearch.profiles`.
 pub(super) fn vector_profiles(given: Option<&Value>, schema: &IndexSchema) -> Result<(), ApiError> {
     let mut names = Vec::new();
     if let Some(value) = given {

@@ -1,4 +1,4 @@
-//! A batch of actions on documents, as `docs/search.index` takes it.
+//! Parses the batches of document actions in `docs/search.index`.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -14,47 +14,50 @@ use crate::ApiError;
 const ACTIONS: usize = 1000;
 const KEY_LENGTH: usize = 1024;
 
-/// What is to be done with one document.
+/// One action of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchEntry {
-    /// Empty when the document has none.
+    /// The document key. Empty if the document has none.
     pub key: String,
-    /// `Err` says why this document is refused (status 400); the others of the batch are not concerned.
+    /// The action. `Err` is the reason why this document is rejected (status 400). The other documents
+    /// of the batch are not affected.
     pub action: Result<DocumentAction, String>,
-    /// The reason is its key. Clients get no part of such a batch done; indexers leave the document out.
+    /// Whether `action` is an error about the key. Client requests reject the whole batch. Indexers
+    /// skip the document.
     pub bad_key: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum DocumentAction {
     Upload(Document),
-    /// Fails with 404 when there is no such document.
+    /// Fails with 404 if the document does not exist.
     Merge(DocumentPatch),
     MergeOrUpload(DocumentPatch),
     Delete,
 }
 
-/// Reads a batch. An error concerns all of it: it is no JSON, or has names and types that the schema does not have.
+/// Parses a batch. An error affects the whole batch: it is not valid JSON, or it uses names or types
+/// that are not in the schema.
 ///
-/// The same key may come several times; the actions are applied in order.
+/// A key may occur several times. The actions are applied in order.
 pub fn parse_batch(body: &[u8], shape: &DocumentShape) -> Result<Vec<BatchEntry>, ApiError> {
     let text = std::str::from_utf8(body)
         .map_err(|error| ApiError::invalid(format!("The body is not UTF-8: {error}.")))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let refused = |reason: String| {
         ApiError::invalid(format!(
-            "The body is not a batch of documents: {reason}. It looks like {{\"value\":[{{\"@search.action\":\"upload\", …}}]}}."
+            "The body is not a batch of documents: {reason}. The expected form is {{\"value\":[{{\"@search.action\":\"upload\", …}}]}}."
         ))
     };
-    // serde would take a list for the members in their order.
+    // serde would accept an array as the members in order.
     if !text.trim_start().starts_with('{') {
-        return Err(refused("it is no JSON object".to_owned()));
+        return Err(refused("it is not a JSON object".to_owned()));
     }
     let envelope: BatchBody = serde_json::from_str(text).map_err(|error| refused(error.to_string()))?;
     let documents = envelope.value;
     if documents.is_empty() || documents.len() > ACTIONS {
         return Err(ApiError::invalid(format!(
-            "The request is invalid. Details: actions : There are {} actions in the batch; send 1 to {ACTIONS}.",
+            "The request is invalid. Details: actions : There are {} actions in the batch. Send 1 to {ACTIONS} actions.",
             documents.len()
         )));
     }
@@ -75,7 +78,7 @@ struct BatchBody<'a> {
     value: Vec<&'a RawValue>,
 }
 
-/// Refuses a batch in which a document has no key, or none that can be one.
+/// Rejects a batch in which a document has no key or an invalid key.
 pub fn check_keys(items: &[BatchEntry]) -> Result<(), ApiError> {
     let wrong = items.iter().enumerate().find(|(_, item)| item.bad_key);
     let Some((number, BatchEntry { action: Err(reason), key, .. })) = wrong else { return Ok(()) };
@@ -123,7 +126,7 @@ fn parse_entry<'a>(
         return Ok(BatchEntry { key, action: Err(reason), bad_key: true });
     }
     let action = match (name.as_ref(), problem) {
-        // What else the document holds does not matter any more.
+        // A delete needs only the key. Problems with other fields are ignored.
         ("delete", _) => Ok(DocumentAction::Delete),
         (_, Some(problem)) => Err(problem),
         ("merge", None) => Ok(DocumentAction::Merge(DocumentPatch { key: key.clone(), json })),
@@ -144,7 +147,7 @@ fn check_key(key: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "Invalid document key: '{}'. Keys have 1 to {KEY_LENGTH} letters, digits, underscores, dashes and equal signs, and do not start with an underscore. Other values can be encoded as URL-safe Base64.",
+        "Invalid document key: '{}'. Keys must have 1 to {KEY_LENGTH} letters, digits, underscores, dashes and equal signs, and must not start with an underscore. Encode other values as URL-safe Base64.",
         shorten(key)
     ))
 }

@@ -7,10 +7,10 @@ use chrono::{DateTime, Datelike, Timelike};
 const FIRST: i64 = -62_135_596_800_000;
 const LAST: i64 = 253_402_300_799_999;
 
-/// A date with its offset, such as `2024-01-31T12:00:00Z`; finer parts than milliseconds are cut off. `None` for
-/// anything else, and for years outside of 1 to 9999.
+/// Parses a date with its offset, such as `2024-01-31T12:00:00Z`. Fractions are truncated to
+/// milliseconds. Returns `None` for anything else, and for years outside of 1 to 9999.
 pub fn parse_date(text: &str) -> Option<i64> {
-    // chrono would also take a space between date and time.
+    // chrono would also accept a space between date and time.
     if text.as_bytes().get(10) != Some(&b'T') {
         return None;
     }
@@ -18,7 +18,8 @@ pub fn parse_date(text: &str) -> Option<i64> {
     (FIRST..=LAST).contains(&milliseconds).then_some(milliseconds)
 }
 
-/// Writes a date in UTC, with milliseconds only when there are any. Nothing for years that [`parse_date`] refuses.
+/// Writes a date in UTC, with milliseconds only if they are not zero. Writes nothing for years that
+/// [`parse_date`] rejects.
 pub fn write_date(milliseconds: i64, out: &mut Vec<u8>) {
     let Some(date) = DateTime::from_timestamp_millis(milliseconds) else { return };
     let (year, month, day) = (date.year(), date.month(), date.day());
@@ -52,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_without_offset_or_out_of_range_are_refused() {
+    fn dates_without_offset_or_out_of_range_are_rejected() {
         for wrong in [
             "2024-01-31",
             "2024-01-31T12:00:00",

@@ -1,6 +1,7 @@
-//! Merging: what a client gives goes over what is stored.
+//! Merges the fields of a request into a stored document.
 //!
-//! Collections are replaced as a whole, single complex values member by member, and an explicit `null` sets null.
+//! Collections are replaced as a whole. Single complex values are merged member by member. An explicit
+//! `null` sets null.
 
 use super::Document;
 use super::read::check_document;
@@ -16,13 +17,13 @@ pub struct DocumentPatch {
 }
 
 impl DocumentPatch {
-    /// The patch as a document of its own, for `mergeOrUpload` when nothing is stored yet.
+    /// Converts the patch to a whole document, for `mergeOrUpload` if no document is stored.
     pub fn to_document(&self, shape: &DocumentShape) -> Result<Document, String> {
         merge(b"{}", self, shape)
     }
 }
 
-/// The stored document with the patch over it. The error is for this document alone.
+/// Applies the patch to the stored document. An error affects only this document.
 pub fn merge(stored: &[u8], patch: &DocumentPatch, shape: &DocumentShape) -> Result<Document, String> {
     let broken = |_| "The stored document is not UTF-8.".to_owned();
     let stored = std::str::from_utf8(stored).map_err(broken)?;

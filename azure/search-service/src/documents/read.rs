@@ -1,19 +1,19 @@
-//! Stored documents, read again: for merging, and to build an index anew.
+//! Reads stored documents, for merging and for rebuilding an index.
 
 use super::Document;
 use super::shape::DocumentShape;
 use super::walk::DocumentCanonicalizer;
 
-/// The document behind canonical JSON. Fields that the schema got after it was stored are filled in, so that `json` of
-/// the result is canonical for the schema of today. Fields that the schema does not have are left out: an update that
-/// failed after documents were written for it leaves some.
+/// Reads a document from canonical JSON. Fields that were added to the schema later are filled in, so
+/// that `json` of the result is canonical for the current schema. Fields that are not in the schema are
+/// dropped. They can be left over from an index update that failed after documents were written.
 ///
-/// The error means that the store is damaged, or belongs to another schema.
+/// An error means that the store is damaged, or belongs to another schema.
 pub fn read_document(stored: &[u8], shape: &DocumentShape) -> Result<Document, String> {
     check_document(stored, shape).map(|(document, _)| document)
 }
 
-/// The document, and what keeps it from being stored.
+/// Reads a document. Also returns the reason why it must not be stored, if any.
 pub(super) fn check_document(
     json: &[u8],
     shape: &DocumentShape,

@@ -1,4 +1,4 @@
-//! What became of each document of a batch.
+//! The results of indexing a batch, one per document.
 
 use std::io::Write;
 
@@ -11,27 +11,27 @@ use super::value::write_text;
 pub struct IndexingResult {
     pub key: String,
     pub status: StatusCode,
-    /// Set when the action failed.
+    /// The error message if the action failed.
     pub error: Option<String>,
 }
 
 impl IndexingResult {
-    /// A new document is there: 201.
+    /// A document was created: 201.
     pub fn created(key: impl Into<String>) -> Self {
         Self { key: key.into(), status: StatusCode::CREATED, error: None }
     }
 
-    /// An existing one was changed or deleted, or there was nothing to delete: 200.
+    /// A document was changed or deleted, or the document to delete did not exist: 200.
     pub fn done(key: impl Into<String>) -> Self {
         Self { key: key.into(), status: StatusCode::OK, error: None }
     }
 
-    /// The document itself is wrong: 400.
+    /// The document is invalid: 400.
     pub fn refused(key: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { key: key.into(), status: StatusCode::BAD_REQUEST, error: Some(reason.into()) }
     }
 
-    /// There is nothing to merge into: 404.
+    /// The document to merge into does not exist: 404.
     pub fn missing(key: impl Into<String>) -> Self {
         let reason =
             "There is no document with this key to merge into. Use mergeOrUpload or upload to create it.";
@@ -39,7 +39,7 @@ impl IndexingResult {
     }
 }
 
-/// The body of the answer and its status: 200, or 207 when any document failed.
+/// Returns the status and body of the response. The status is 207 if any document failed, otherwise 200.
 pub fn indexing_response(outcomes: &[IndexingResult]) -> (StatusCode, Vec<u8>) {
     let mut body = Vec::with_capacity(16 + outcomes.len() * 80);
     body.extend_from_slice(br#"{"value":["#);
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_failure_makes_the_answer_a_207() {
+    fn any_failure_makes_the_response_a_207() {
         let (status, body) = indexing_response(&[IndexingResult::created("1"), IndexingResult::done("2")]);
         assert_eq!(status, StatusCode::OK);
         assert_eq!(

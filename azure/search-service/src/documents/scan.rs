@@ -1,7 +1,7 @@
-//! Cutting JSON text into its members and elements without decoding them.
+//! Splits JSON text into members and elements without decoding them.
 //!
-//! The text has been checked before (a request by serde_json, a stored document when it was written). Text that is
-//! broken all the same is cut somewhere; it never panics.
+//! The text was checked before, a request by serde_json and a stored document when it was written.
+//! Invalid text is split at arbitrary places, but never panics.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ pub(super) struct JsonMembers<'a> {
     at: usize,
 }
 
-/// None when the text is no object.
+/// Returns the members of an object. Returns `None` if the text is not an object.
 pub(super) fn members(text: &str) -> Option<JsonMembers<'_>> {
     text.starts_with('{').then_some(JsonMembers { text, at: 1 })
 }
@@ -35,13 +35,13 @@ impl<'a> Iterator for JsonMembers<'a> {
     }
 }
 
-/// The elements of an array, raw.
+/// The raw elements of an array.
 pub(super) struct JsonElements<'a> {
     text: &'a str,
     at: usize,
 }
 
-/// None when the text is no array.
+/// Returns the elements of an array. Returns `None` if the text is not an array.
 pub(super) fn elements(text: &str) -> Option<JsonElements<'_>> {
     text.starts_with('[').then_some(JsonElements { text, at: 1 })
 }
@@ -62,12 +62,12 @@ impl<'a> Iterator for JsonElements<'a> {
     }
 }
 
-/// What stands between the quotes of a raw value, when it is a string.
+/// Returns the text between the quotes of a raw value, if it is a string.
 pub(super) fn quoted(raw: &str) -> Option<&str> {
     raw.strip_prefix('"')?.strip_suffix('"')
 }
 
-/// What a raw string with its quotes says. None when it is no string, or when an escape makes no character.
+/// Decodes a raw string with its quotes. Returns `None` if it is not a string, or has an invalid escape.
 pub(super) fn decode(raw: &str) -> Option<Cow<'_, str>> {
     let inside = quoted(raw)?;
     if !inside.contains('\\') {
@@ -76,7 +76,7 @@ pub(super) fn decode(raw: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw).ok().map(Cow::Owned)
 }
 
-/// What the raw name of a member says.
+/// Decodes the raw name of a member.
 pub(super) fn decode_name(raw: &str) -> Option<Cow<'_, str>> {
     if !raw.contains('\\') {
         return Some(Cow::Borrowed(raw));
@@ -84,7 +84,7 @@ pub(super) fn decode_name(raw: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str(&format!("\"{raw}\"")).ok().map(Cow::Owned)
 }
 
-/// Commas and colons mean nothing once it is known that they are in their places.
+/// Returns the start of the next token. Commas and colons are skipped, because valid JSON has them in place.
 fn next_token(bytes: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\n' | b'\r' | b'\t' | b',' | b':') = bytes.get(at) {
         at += 1;
@@ -92,7 +92,7 @@ fn next_token(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Behind the closing quote of the string that opens at `at`.
+/// Returns the offset after the closing quote of the string that starts at `at`.
 fn string_end(bytes: &[u8], at: usize) -> usize {
     let mut at = at + 1;
     loop {
@@ -136,7 +136,7 @@ fn value_end(bytes: &[u8], start: usize) -> usize {
             let length = rest
                 .iter()
                 .position(|byte| matches!(byte, b',' | b']' | b'}' | b' ' | b'\n' | b'\r' | b'\t'));
-            // At least one byte, so that broken text comes to an end as well.
+            // At least one byte, so that invalid text also ends.
             start + length.unwrap_or(rest.len()).max(1)
         }
     }

@@ -1,4 +1,4 @@
-//! `$select`: which members of a document are shown.
+//! `$select`: the members of a document that are returned.
 
 use std::collections::HashSet;
 
@@ -7,11 +7,11 @@ use super::value::shorten;
 use crate::ApiError;
 use crate::definition::{FieldType, IndexField, IndexSchema};
 
-/// The members to show, checked against the schema. Parsed once per request, used for every hit.
+/// The members to return, checked against the schema. Parsed once per request, and used for every hit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldSelection {
     picks: Vec<SelectedField>,
-    /// All that is stored at this level is shown, so that it can be copied.
+    /// Whether everything stored at this level is returned, so that it can be copied.
     everything: bool,
 }
 
@@ -19,17 +19,17 @@ pub struct FieldSelection {
 struct SelectedField {
     name: String,
     missing: &'static str,
-    /// What to show of complex values.
+    /// The selection within complex values.
     below: Option<FieldSelection>,
 }
 
 impl FieldSelection {
-    /// Everything that may be shown: what a request without `$select` gets.
+    /// Selects all retrievable fields, as a request without `$select` does.
     pub fn all(schema: &IndexSchema) -> Self {
         Self::from_fields(schema.fields(), None)
     }
 
-    /// A list such as `name,address/city`, or `*`. An empty one counts as `*`.
+    /// Parses a list such as `name,address/city`, or `*`. An empty list means `*`.
     pub fn parse(text: &str, schema: &IndexSchema) -> Result<Self, ApiError> {
         let mut wanted = HashSet::new();
         let mut all = text.trim().is_empty();
@@ -45,8 +45,8 @@ impl FieldSelection {
         Ok(Self::from_fields(schema.fields(), (!all).then_some(&wanted)))
     }
 
-    /// Writes the selected members, in the order of the schema and without braces around them. Nothing when none is
-    /// selected.
+    /// Writes the selected members in the order of the schema, without braces. Writes nothing if no
+    /// member is selected.
     pub fn write(&self, stored: &[u8], out: &mut Vec<u8>) {
         if self.everything {
             out.extend_from_slice(without_braces(stored));
@@ -55,7 +55,7 @@ impl FieldSelection {
         }
     }
 
-    /// `wanted: None` is everything that may be shown.
+    /// Selects fields. If `wanted` is `None`, all retrievable fields are selected.
     fn from_fields(fields: &[IndexField], wanted: Option<&HashSet<&str>>) -> Self {
         let mut picks = Vec::new();
         let mut everything = true;
@@ -72,7 +72,8 @@ impl FieldSelection {
         let mut rest = self.picks.as_slice();
         let mut first = true;
         for (name, value) in members(text).into_iter().flatten() {
-            // Both are in the order of the schema. What is passed over here was added to it after the document.
+            // Both are in the order of the schema. Selected fields that are skipped here were added
+            // after the document was stored.
             let Some(at) = rest.iter().position(|pick| pick.name == name) else { continue };
             let (passed, from) = rest.split_at(at);
             for pick in passed {
@@ -135,7 +136,7 @@ impl SelectedField {
 }
 
 fn select_field(field: &IndexField, wanted: Option<&HashSet<&str>>) -> Option<SelectedField> {
-    // Below a field that is named itself, everything is wanted.
+    // All fields below a selected field are selected.
     let wanted = wanted.filter(|wanted| !wanted.contains(field.path.as_str()));
     let missing = if field.kind.is_collection() { "[]" } else { "null" };
     let below = match field.kind {

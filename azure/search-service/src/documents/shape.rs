@@ -1,10 +1,10 @@
-//! The schema as documents meet it: names to positions, and what each value must be.
+//! The schema in the form that reading documents needs: positions by name, and the type of each value.
 
 use std::collections::HashMap;
 
 use crate::definition::{FieldType, IndexField, IndexSchema, PrimitiveType};
 
-/// Made once per schema, and read for every document.
+/// Built once per schema, and used for every document.
 #[derive(Debug, Clone)]
 pub struct DocumentShape {
     pub(super) root: ObjectShape,
@@ -24,13 +24,13 @@ pub(super) struct MemberShape {
     pub(super) label: String,
     pub(super) kind: FieldType,
     pub(super) key: bool,
-    /// The position among the leaves of the schema; `None` when the engine has no use for values of this field.
+    /// The position among the leaves of the schema. `None` if the engine does not index this field.
     pub(super) leaf: Option<usize>,
-    /// Whole values are in the index, where they must not be too long.
+    /// Whether whole values are indexed, which limits their length.
     pub(super) limited: bool,
-    /// How many numbers a vector has.
+    /// The number of elements of a vector.
     pub(super) vector: Option<usize>,
-    /// Of complex fields.
+    /// The members of a complex field.
     pub(super) level: Option<ObjectShape>,
 }
 
@@ -47,7 +47,8 @@ impl ObjectShape {
         Self { members, positions }
     }
 
-    /// `guess` is where the name probably is: most documents have their members in the order of the schema.
+    /// Returns the position of a name. `guess` is tried first, because most documents have the
+    /// order of the schema.
     pub(super) fn position(&self, name: &str, guess: usize) -> Option<usize> {
         if self.members.get(guess).is_some_and(|member| member.name() == name) {
             return Some(guess);
@@ -87,7 +88,7 @@ impl MemberShape {
         self.label.get(1..self.label.len().saturating_sub(2)).unwrap_or_default()
     }
 
-    /// What stands in canonical JSON when nothing was given.
+    /// Returns the canonical JSON of a missing value.
     pub(super) fn default_json(&self) -> &'static str {
         if self.kind.is_collection() { "[]" } else { "null" }
     }

@@ -60,7 +60,7 @@ fn patch(mut document: Value) -> DocumentPatch {
     }
 }
 
-/// The refusal of a whole batch.
+/// Returns the error message for a whole batch.
 fn refusal(document: Value) -> String {
     let error = batch(&[json!({"id": "first"}), document]).unwrap_err();
     assert_eq!(error.status, 400);
@@ -112,7 +112,7 @@ fn canonical_json_is_complete_and_in_schema_order() {
 }
 
 #[test]
-fn names_and_types_that_the_schema_does_not_have_refuse_the_batch() {
+fn names_and_types_that_are_not_in_the_schema_reject_the_batch() {
     for (document, reason) in [
         (json!({"id": "1", "nothing": 1}), "'nothing' does not exist on type 'search.documentFields'"),
         (json!({"id": "1", "address": {"street": "x"}}), "'address/street'"),
@@ -162,7 +162,7 @@ fn names_and_types_that_the_schema_does_not_have_refuse_the_batch() {
 }
 
 #[test]
-fn bodies_that_are_no_batch_are_refused() {
+fn bodies_that_are_not_a_batch_are_rejected() {
     for body in [
         "",
         "[]",
@@ -181,7 +181,7 @@ fn bodies_that_are_no_batch_are_refused() {
 }
 
 #[test]
-fn wrong_keys_and_long_strings_concern_one_document() {
+fn invalid_keys_and_long_strings_affect_one_document() {
     let long = "x".repeat(32_767);
     let items = batch(&[
         json!({"title": "no key"}),
@@ -214,7 +214,7 @@ fn infinite_numbers_are_strings() {
 }
 
 #[test]
-fn the_action_may_stand_behind_the_fields() {
+fn the_action_may_follow_the_fields() {
     let body = br#"{"value":[{"address":{"city":"x"},"id":"1","@search.action":"mergeOrUpload"}]}"#;
     let items = parse_batch(body, &shape()).unwrap();
     let Ok(DocumentAction::MergeOrUpload(patch)) = &items[0].action else { panic!("{items:?}") };
@@ -242,7 +242,7 @@ fn merging_replaces_collections_and_merges_single_complex_values() {
 }
 
 #[test]
-fn documents_from_before_a_new_field_are_completed() {
+fn documents_older_than_a_field_are_completed() {
     let document = read_document(br#"{"id":"1","stars":2}"#, &shape()).unwrap();
     assert_eq!(document, upload(json!({"id": "1", "stars": 2})));
     assert!(read_document(b"{", &shape()).is_err());
@@ -256,7 +256,7 @@ fn selected(select: &str, document: &Document) -> String {
 }
 
 #[test]
-fn selections_show_what_is_retrievable_in_schema_order() {
+fn selections_return_retrievable_fields_in_schema_order() {
     let document = upload(json!({
         "id": "1", "title": "t", "secret": "s",
         "address": {"city": "Bonn", "zip": "5", "geo": {"x": 1}}, "rooms": [{"beds": 1}, {"beds": 2, "kinds": ["k"]}]
@@ -277,7 +277,7 @@ fn selections_show_what_is_retrievable_in_schema_order() {
 }
 
 #[test]
-fn members_missing_in_old_documents_are_shown_as_missing() {
+fn members_missing_in_old_documents_are_returned_as_null_or_empty() {
     let mut out = Vec::new();
     FieldSelection::parse("id,title,tags,stars,rooms", &schema())
         .unwrap()
@@ -297,7 +297,7 @@ fn whole_documents_are_copied_when_everything_is_retrievable() {
 }
 
 #[test]
-fn selections_of_unknown_and_hidden_fields_are_refused() {
+fn selections_of_unknown_and_hidden_fields_are_rejected() {
     for (select, reason) in [
         ("nothing", "named 'nothing'"),
         ("id,,title", "named ''"),
@@ -311,7 +311,7 @@ fn selections_of_unknown_and_hidden_fields_are_refused() {
     }
 }
 
-/// Any JSON, of bounded size.
+/// Any JSON of bounded size.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -356,7 +356,7 @@ fn list(strategy: impl Strategy<Value = Value> + 'static, size: usize) -> impl S
     prop::collection::vec(strategy, 0..size).prop_map(Value::from)
 }
 
-/// Documents that fit the schema, without a key.
+/// Documents that match the schema, without a key.
 fn fitting() -> BoxedStrategy<Value> {
     let string = || ".{0,6}".prop_map(Value::from);
     let double = || prop::num::f64::NORMAL.prop_map(Value::from);
@@ -396,7 +396,7 @@ fn with_key(mut document: Value) -> Value {
     document
 }
 
-/// What merging means, said as plainly as possible.
+/// A simple reference implementation of merging.
 fn overlay(stored: &Value, patch: &Value, single_complex: &[&str]) -> Value {
     let mut result = stored.clone();
     for (name, value) in patch.as_object().unwrap() {
@@ -416,7 +416,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_json_is_taken_or_refused_without_panic(json in any_json(), select in "[a-z/,* ]{0,12}") {
+    fn any_json_is_accepted_or_rejected_without_panic(json in any_json(), select in "[a-z/,* ]{0,12}") {
         let _ = parse_batch(json.to_string().as_bytes(), &shape());
         let _ = batch(&[with_key_or_same(json.clone())]);
         let _ = read_document(json.to_string().as_bytes(), &shape());
@@ -428,7 +428,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_taken_or_refused_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn any_bytes_are_accepted_or_rejected_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         let _ = parse_batch(&bytes, &shape());
         let _ = read_document(&bytes, &shape());
         FieldSelection::all(&schema()).write(&bytes, &mut Vec::new());

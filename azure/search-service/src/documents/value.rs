@@ -1,4 +1,4 @@
-//! Single values: their text checked, written canonically, and read.
+//! Single values: checks them, writes them canonically, and reads them.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use crate::definition::{FieldType, PrimitiveType, type_name};
 
 const HALF_LARGEST: f32 = 65_504.0;
 
-/// A value that is neither null nor a string.
+/// Checks and writes a value that is neither null nor a string.
 pub(super) fn write_scalar(
     member: &MemberShape,
     primitive: PrimitiveType,
@@ -70,7 +70,7 @@ pub(super) fn write_scalar(
             out.extend_from_slice(br#"],"crs":{"type":"name","properties":{"name":"EPSG:4326"}}}"#);
             Ok(FieldValue::Point { lon, lat })
         }
-        // Strings are the walk's, and the others only stand in vectors.
+        // Strings are handled by the canonicalizer. The other types occur only in vectors.
         PrimitiveType::String
         | PrimitiveType::Single
         | PrimitiveType::Half
@@ -80,7 +80,7 @@ pub(super) fn write_scalar(
     }
 }
 
-/// A vector, or `None` for an empty one, which is none at all.
+/// Checks and writes a vector. Returns `None` for an empty one, which means no vector.
 pub(super) fn write_vector(
     member: &MemberShape,
     primitive: PrimitiveType,
@@ -97,7 +97,7 @@ pub(super) fn write_vector(
     }
     let mut vector = Vec::with_capacity(length);
     out.push(b'[');
-    // Numbers have no commas inside, and anything else is no number.
+    // Numbers contain no commas, and other elements are rejected.
     for (at, element) in inside.split(',').enumerate() {
         let element = element.trim_ascii();
         let number = number(primitive, element).ok_or_else(|| {
@@ -147,7 +147,7 @@ fn number(primitive: PrimitiveType, raw: &str) -> Option<f32> {
     }
 }
 
-/// Longitude and latitude of a GeoJSON point; the error says what a point looks like.
+/// Returns longitude and latitude of a GeoJSON point. The error describes the expected form.
 fn point(raw: &str) -> Result<(f64, f64), &'static str> {
     const SHAPE: &str = r#"Write points as {"type":"Point","coordinates":[longitude,latitude]}."#;
     let mut is_point = false;
@@ -158,7 +158,7 @@ fn point(raw: &str) -> Result<(f64, f64), &'static str> {
             "coordinates" => coordinates = Some(value),
             "crs" => {
                 if value != "null" && !is_known_system(value) {
-                    return Err("The only coordinate system is EPSG:4326; leave 'crs' out.");
+                    return Err("The only coordinate system is EPSG:4326. Remove 'crs'.");
                 }
             }
             name if name.contains('@') => {}
@@ -172,7 +172,7 @@ fn point(raw: &str) -> Result<(f64, f64), &'static str> {
         return Err(SHAPE);
     }
     if !(-180.0..=180.0).contains(&lon) || !(-90.0..=90.0).contains(&lat) {
-        return Err("Longitude comes first and is from -180 to 180; latitude is from -90 to 90.");
+        return Err("The longitude comes first, from -180 to 180, then the latitude, from -90 to 90.");
     }
     Ok((lon, lat))
 }
@@ -191,7 +191,7 @@ fn write_number(number: f64, out: &mut Vec<u8>) {
     let _ = serde_json::to_writer(out, &number);
 }
 
-/// The value has another type than the field.
+/// The error message for a value whose type differs from that of the field.
 pub(super) fn type_mismatch(member: &MemberShape, raw: &str) -> String {
     format!(
         "Cannot convert {} to the type '{}' of field '{}'.",
@@ -226,7 +226,7 @@ pub(super) fn describe_json(raw: &str) -> String {
     }
 }
 
-/// The beginning of what a client sent, for messages.
+/// Shortens a text of the client for error messages.
 pub(super) fn shorten(text: &str) -> String {
     const SHOWN: usize = 64;
     match text.char_indices().nth(SHOWN) {

@@ -1,4 +1,4 @@
-//! One document against the schema: checks it, writes its canonical JSON, and notes the values to index.
+//! Checks one document against the schema, writes its canonical JSON, and collects the values to index.
 
 use std::borrow::Cow;
 
@@ -8,23 +8,23 @@ use super::shape::{MemberShape, ObjectShape};
 use super::value;
 use crate::definition::{FieldType, PrimitiveType};
 
-/// What strings may have at most where they are indexed as a whole, in bytes.
+/// The maximum length in bytes of a string that is indexed as a whole.
 const WHOLE_STRING: usize = 32_766;
-/// Elements of all collections of complex values in one document.
+/// The maximum number of elements in all collections of complex values of one document.
 const COMPLEX_ELEMENTS: usize = 3_000;
 
-/// `Err` is what makes the whole request wrong: names and types that the schema does not have. What concerns this
-/// document alone is left in `problem`.
+/// Checks a document and writes it as canonical JSON. An `Err` makes the whole request invalid: names
+/// or types are not in the schema. A problem of this document alone is stored in `problem`.
 pub(super) struct DocumentCanonicalizer<'a> {
-    /// Raw values of the objects that are open now, by position in their level.
+    /// Raw values of the objects that are currently open, by position in their level.
     given: Vec<Option<&'a str>>,
     pub(super) values: Vec<(usize, FieldValue)>,
     pub(super) key: Option<String>,
     pub(super) problem: Option<String>,
     complex_elements: usize,
-    /// Whether `values` are wanted.
+    /// Whether `values` are collected.
     noting: bool,
-    /// Whether the document was checked before, so that a name that the schema does not have is nobody's mistake.
+    /// Whether the document was stored before. Its names were checked then, and unknown names are not errors.
     stored: bool,
 }
 
@@ -45,7 +45,7 @@ impl<'a> DocumentCanonicalizer<'a> {
         Self { stored: true, ..Self::new() }
     }
 
-    /// Finds the members of the root, and tells `@search.action` in its raw form.
+    /// Reads the members of the root. Returns the raw value of `@search.action`.
     pub(super) fn open(&mut self, text: &'a str, level: &ObjectShape) -> Result<Option<&'a str>, String> {
         self.given.clear();
         self.complex_elements = 0;
@@ -54,8 +54,8 @@ impl<'a> DocumentCanonicalizer<'a> {
         Ok(action)
     }
 
-    /// Writes the root that [`DocumentCanonicalizer::open`] has found. Without `whole`, only the given members are written, and their
-    /// values are not noted.
+    /// Writes the root that [`DocumentCanonicalizer::open`] has read. Without `whole`, only the given
+    /// members are written, and their values are not collected.
     pub(super) fn write(
         &mut self,
         level: &ObjectShape,
@@ -87,9 +87,9 @@ impl<'a> DocumentCanonicalizer<'a> {
         let mut guess = 0;
         for (raw, value) in found {
             let name = decode_name(raw)
-                .ok_or_else(|| format!("The property name '{}' is no valid text.", value::shorten(raw)))?;
+                .ok_or_else(|| format!("The property name '{}' is not valid text.", value::shorten(raw)))?;
             if name.contains('@') {
-                // Annotations, such as `tags@odata.type` or the score of a document that came from a search.
+                // Annotations, such as `tags@odata.type`, or the score if the document came from a search.
                 if path.is_empty() && name == "@search.action" {
                     *action = Some(value);
                 }
@@ -151,7 +151,7 @@ impl<'a> DocumentCanonicalizer<'a> {
             (FieldType::ManyComplex, Some(level)) => {
                 self.write_collection(member, raw, out, |walk, element, out| {
                     walk.complex_elements += 1;
-                    // Elements are replaced as a whole, so that they are always complete.
+                    // Elements are replaced as a whole, so they are always complete.
                     walk.write_complex(level, &member.path, element, true, out)
                 })?;
                 if self.complex_elements > COMPLEX_ELEMENTS {
@@ -174,7 +174,7 @@ impl<'a> DocumentCanonicalizer<'a> {
                 }),
             },
             (FieldType::One(primitive), _) => self.write_scalar(member, primitive, raw, out),
-            // A shape gives every complex field a level.
+            // The shape of every complex field has a level.
             (FieldType::Complex | FieldType::ManyComplex, None) => Ok(()),
         }
     }
@@ -208,7 +208,7 @@ impl<'a> DocumentCanonicalizer<'a> {
             }
             if element == "null" {
                 return Err(format!(
-                    "Element {at} of the collection '{}' is null; collections hold no nulls. Leave it out.",
+                    "Element {at} of the collection '{}' is null. Collections cannot contain nulls. Remove it.",
                     member.path
                 ));
             }
@@ -240,10 +240,7 @@ impl<'a> DocumentCanonicalizer<'a> {
             return Err(value::type_mismatch(member, raw));
         }
         let Some(text) = decode(raw) else {
-            return Err(format!(
-                "The string in field '{}' has an escape that makes no character.",
-                member.path
-            ));
+            return Err(format!("The string in field '{}' has an invalid escape.", member.path));
         };
         match &text {
             Cow::Borrowed(_) => out.extend_from_slice(raw.as_bytes()),
@@ -252,7 +249,7 @@ impl<'a> DocumentCanonicalizer<'a> {
         if member.limited && text.len() > WHOLE_STRING {
             self.problem.get_or_insert_with(|| {
                 format!(
-                    "Field '{}' has a string of {} bytes. Where a field is filterable, sortable or facetable, strings have at most {WHOLE_STRING} bytes.",
+                    "Field '{}' has a string of {} bytes. Strings in filterable, sortable or facetable fields can have at most {WHOLE_STRING} bytes.",
                     member.path,
                     text.len()
                 )

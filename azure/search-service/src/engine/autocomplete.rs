@@ -1,6 +1,7 @@
-//! Autocomplete: the terms of suggester columns that the typed text may go on with.
+//! Autocomplete: terms of suggester columns that continue the typed text.
 //!
-//! Terms come from the dictionaries of all segments and fields. Only documents that are alive and pass the filter count.
+//! Terms come from the dictionaries of all segments and fields. Only documents that are not deleted and
+//! match the filter are counted.
 
 #[cfg(test)]
 mod tests;
@@ -18,15 +19,15 @@ use super::suggest::{TypedWord, TypedWords};
 use crate::ApiError;
 use crate::budget::{Budget, MemoryReservation};
 
-/// What is completed.
+/// The autocomplete mode of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AutocompleteMode {
-    /// The last word.
+    /// Completes the last word.
     #[default]
     OneTerm,
-    /// The last word, and the one that follows it in the index.
+    /// Completes the last word and adds the word that follows it in the index.
     TwoTerms,
-    /// The last word, after the word before it.
+    /// Completes the last word, in the context of the word before it.
     OneTermWithContext,
 }
 
@@ -35,7 +36,7 @@ pub enum AutocompleteMode {
 #[serde(rename_all = "camelCase")]
 pub struct Completion {
     pub text: String,
-    /// The typed text with the completion in place of what it completes.
+    /// The typed text, with its last part replaced by the completion.
     pub query_plus_text: String,
 }
 
@@ -47,16 +48,17 @@ impl AutocompleteMode {
             Some("oneTermWithContext") => Ok(Self::OneTermWithContext),
             Some(other) => Err(ApiError::parameter(
                 "autocompleteMode",
-                format!("'{other}' is not a mode; there are oneTerm, twoTerms and oneTermWithContext."),
+                format!("'{other}' is not a valid mode. Use oneTerm, twoTerms or oneTermWithContext."),
             )),
         }
     }
 }
 
-/// The best `top` completions: exact beginnings first, then those in more documents, then by the alphabet.
+/// Returns the best `top` completions. Exact prefixes come first, then terms in more documents, then
+/// alphabetical order.
 ///
-#[expect(clippy::too_many_arguments, reason = "one call, and each of them is a thing of its own")]
-/// `fields`: the columns of the suggester's chosen fields. Tags go around the completion in `queryPlusText`.
+/// `fields` holds the columns of the selected source fields. `queryPlusText` has tags around the completion.
+#[expect(clippy::too_many_arguments, reason = "the arguments are independent")]
 pub fn autocomplete(
     searcher: &Searcher,
     fields: &[FieldColumns],
@@ -78,7 +80,7 @@ pub fn autocomplete(
             let mut texts = best(found, top);
             drop(memory);
             if texts.len() < top {
-                // A word at the end of a text has no neighbour and completes as it is.
+                // The last word of a text has no next word and is completed alone.
                 let (mut single, _memory) = segments.terms(&suggest, &last.text, mistakes)?;
                 let first: HashSet<&str> = texts.iter().filter_map(|pair| pair.split(' ').next()).collect();
                 single.retain(|term, _| !first.contains(term.as_str()));
@@ -99,7 +101,7 @@ pub fn autocomplete(
     Ok(texts.into_iter().map(|text| complete(words, last, context, text, tags)).collect())
 }
 
-/// Words before the completed one stay as they were typed.
+/// Words before the completed word stay as typed.
 fn complete(
     words: &TypedWords,
     last: &TypedWord,
@@ -122,10 +124,10 @@ fn complete(
     Completion { text, query_plus_text }
 }
 
-/// A place in a map with room to spare, and in a list, besides the letters.
+/// The size of a map entry with spare capacity and of a list entry, without the text.
 const TERM_BYTES: usize = 3 * size_of::<(String, CompletionRank)>();
 
-/// How a term was found.
+/// The rank of a term: how it was found.
 #[derive(Debug, Clone, Copy, Default)]
 struct CompletionRank {
     exact: bool,
@@ -145,7 +147,7 @@ fn best(terms: HashMap<String, CompletionRank>, top: usize) -> Vec<String> {
     terms.into_iter().map(|(term, _)| term).collect()
 }
 
-/// The segments of an index, each with the documents that count.
+/// The segments of an index, each with the documents that match the filter.
 struct CompletionSegments<'a> {
     segments: Vec<(&'a SegmentReader, SegmentDocuments<'a>)>,
     budget: &'a Budget,
@@ -183,7 +185,7 @@ impl<'a> CompletionSegments<'a> {
         Ok(Self { segments, budget })
     }
 
-    /// All terms of some columns that begin so, with the number of their documents.
+    /// Returns all terms of the given columns that start with a prefix, with their number of documents.
     fn terms(
         &self,
         columns: &[Column],
@@ -226,7 +228,8 @@ impl<'a> CompletionSegments<'a> {
                         }
                     }
                     None => {
-                        // No byte of a string is 0xff, so this is above everything that begins so.
+                        // No byte of a UTF-8 string is 0xff, so this bound is above all terms with
+                        // the prefix.
                         let mut end = start.as_bytes().to_vec();
                         end.push(0xff);
                         let mut stream = index.terms().range().ge(start).lt(end).into_stream()?;

@@ -1,6 +1,7 @@
-//! The tantivy schema behind an index: which columns each of its fields has.
+//! The tantivy schema of an index: the columns of each field.
 //!
-//! Documents themselves are not in it: hits lead to a number, and the number to the stored JSON.
+//! The schema does not contain the documents. A hit gives the number of a document, and the number finds
+//! the stored JSON.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,23 +12,23 @@ use tantivy::schema::{
 
 use crate::definition::{IndexField, IndexSchema, PrimitiveType};
 
-/// The analyzer of suggester columns; registered beside those of the index.
+/// The analyzer of suggester columns. It is registered together with the analyzers of the index.
 pub const SUGGEST_ANALYZER: &str = "bindpost.suggest";
-/// The same, two words at a time.
+/// The analyzer of suggester columns for pairs of words.
 pub const PAIRS_ANALYZER: &str = "bindpost.pairs";
 
-/// The columns of one field. A field has only those that its attributes ask for.
+/// The columns of one field. A field has only the columns that its attributes need.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FieldColumns {
-    /// Analyzed words with positions: what full text search reads. Strings only.
+    /// Analyzed words with positions, for full-text search. Only strings have it.
     pub text: Option<Column>,
-    /// Whole values: filters, order and facets. Strings (after the normalizer) are indexed and fast; numbers, booleans
-    /// and dates (`i64` milliseconds) too.
+    /// Whole values, for filters, sorting and facets. The column is indexed and fast. Strings are
+    /// normalized, and dates are `i64` milliseconds.
     pub value: Option<Column>,
-    /// Coordinates of points, fast.
+    /// The latitude of points, as a fast column.
     pub latitude: Option<Column>,
     pub longitude: Option<Column>,
-    /// Lower-case words, and pairs of neighbours joined by a space, for suggesters.
+    /// Lower-case words for suggesters. The `pairs` column has adjacent words joined by a space.
     pub suggest: Option<Column>,
     pub pairs: Option<Column>,
 }
@@ -35,14 +36,14 @@ pub struct FieldColumns {
 /// All columns of an index.
 #[derive(Debug, Clone)]
 pub struct IndexColumns {
-    /// The number of a document in the store: indexed (updates delete by it) and fast.
+    /// The number of a document in the store. The column is indexed, because updates delete by it, and fast.
     pub number: Column,
     by_path: HashMap<String, FieldColumns>,
     schema: TantivySchema,
 }
 
 impl IndexColumns {
-    /// `suggested`: the paths that suggesters name as their sources.
+    /// Builds the columns. `suggested` holds the paths of all source fields of suggesters.
     pub fn new(schema: &IndexSchema, suggested: &BTreeSet<String>) -> Self {
         let mut builder = TantivySchema::builder();
         let number = builder.add_u64_field("#", NumericOptions::default().set_indexed().set_fast());
@@ -95,7 +96,7 @@ impl IndexColumns {
         Self { number, by_path, schema: builder.build() }
     }
 
-    /// The columns of the field at a path; none for complex fields and unknown ones.
+    /// Returns the columns of the field at a path. Complex and unknown fields have none.
     pub fn for_field(&self, path: &str) -> FieldColumns {
         self.by_path.get(path).copied().unwrap_or_default()
     }
@@ -105,8 +106,8 @@ impl IndexColumns {
     }
 }
 
-/// The key always has one: documents are found by it in filters like `id eq '1'` only when it is filterable, but order
-/// between equal scores goes by it.
+/// Returns whether the field needs a value column. The key always has one, because equal scores are
+/// ordered by it. Filters can use it only if the key is filterable.
 fn needs_value(field: &IndexField) -> bool {
     field.key || field.filterable || field.sortable || field.facetable
 }

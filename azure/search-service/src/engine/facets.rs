@@ -1,10 +1,13 @@
-//! Facets: how many of the found documents have which value, all facets of a request in one pass over fast columns.
+//! Facets: counts of the values of the matching documents. All facets of a request are counted in one
+//! pass over fast columns.
 //!
-//! Azure names no largest number of facets and of their values (`count:0` asks for all). Here the memory of a request is
-//! what ends both: a column is counted once however many facets show it, and only what is shown is kept.
+//! Azure documents no maximum for the number of facets and of facet values (`count:0` requests all). Here
+//! the memory limit of the request applies. A column is counted once for all facets that show it, and
+//! only values that are shown are kept.
 //!
-//! `expression` reads what the client wrote, `counting` is the work per segment, `answer` adds the segments up and
-//! writes JSON, `best` keeps the first of an order. Facets below facets and facets with filters of their own are refused.
+//! `expression` parses facet expressions and `counting` counts within a segment. `answer` adds up the
+//! segments and writes JSON, and `best` keeps the first buckets of an order. Nested facets and facets
+//! with their own filters are rejected.
 
 mod answer;
 mod best;
@@ -27,21 +30,23 @@ use crate::ApiError;
 use crate::budget::{Budget, JsonBuffer};
 use crate::definition::IndexSchema;
 
-/// Facets of one request.
+/// The maximum number of facets in one request.
 const MOST_FACETS: usize = 100;
 
-/// All facets of one request: a collector whose fruit is the value of `@search.facets`.
+/// All facets of one request. This collector returns the value of `@search.facets`.
 #[derive(Debug, Clone)]
 pub struct RequestFacets {
-    /// Each with the place of what it counts.
+    /// Each facet with the index of its counts in `counted`.
     facets: Vec<(FacetExpression, usize)>,
-    /// What is counted, with the name of its column. Facets that only show it in different ways share it.
+    /// What is counted, with the name of its column. Facets that show the same counts in different ways
+    /// share an entry.
     counted: Vec<(FacetExpression, String)>,
     budget: Budget,
 }
 
 impl RequestFacets {
-    /// Reads expressions such as `category,count:5,sort:-value` and checks them against the fields of the index.
+    /// Parses expressions such as `category,count:5,sort:-value` and checks them against the fields of
+    /// the index.
     pub fn parse<S: AsRef<str>>(
         expressions: &[S],
         schema: &IndexSchema,
@@ -50,7 +55,7 @@ impl RequestFacets {
     ) -> Result<Self, ApiError> {
         if expressions.len() > MOST_FACETS {
             let what = format!(
-                "The request has {} facets; {MOST_FACETS} are the most. Ask for the others with another request.",
+                "The request has {} facets, but the maximum is {MOST_FACETS}. Send the others in another request.",
                 expressions.len()
             );
             return Err(ApiError::parameter("facets", what));
@@ -63,7 +68,7 @@ impl RequestFacets {
                 Some(place) => place,
                 None => {
                     let column = columns.for_field(&facet.path).value.ok_or_else(|| {
-                        let what = format!("The field '{}' has no values that could be counted.", facet.path);
+                        let what = format!("The field '{}' has no values to count.", facet.path);
                         ApiError::parameter("facets", what)
                     })?;
                     let name = columns.schema().get_field_name(column).to_owned();
@@ -81,14 +86,14 @@ impl RequestFacets {
     }
 }
 
-/// The buckets of all facets by the path of their field, as JSON that is written already.
+/// The buckets of all facets by the path of their field, as serialized JSON.
 #[derive(Debug)]
 pub struct FacetLists {
     lists: Vec<(String, JsonBuffer)>,
 }
 
 impl FacetLists {
-    /// Writes the object that `@search.facets` is.
+    /// Writes the object of `@search.facets`.
     pub fn write(&self, out: &mut JsonBuffer) {
         out.bytes.push(b'{');
         for (at, (path, list)) in self.lists.iter().enumerate() {
@@ -117,7 +122,8 @@ impl Collector for RequestFacets {
         false
     }
 
-    /// Two expressions on one field share a list, in the order of the request.
+    /// Merges the counts of all segments. Two expressions on one field share a list, in the order of
+    /// the request.
     fn merge_fruits(&self, segments: Vec<Vec<FacetCounts>>) -> tantivy::Result<FacetLists> {
         let mut counted: Vec<Vec<FacetCounts>> = self.counted.iter().map(|_| Vec::new()).collect();
         for segment in segments {

@@ -1,7 +1,8 @@
 //! `$filter` as a query over columns.
 //!
-//! What columns can decide exactly is decided by them; the rest (conditions that must hold for the same element of a
-//! collection) is decided on the stored JSON, for the documents that columns have not ruled out.
+//! Columns decide everything that they can decide exactly. The stored JSON decides the rest, namely
+//! conditions that must hold for the same element of a collection. It is read only for documents that the
+//! columns have not excluded.
 
 mod element;
 mod joined;
@@ -35,22 +36,22 @@ use crate::odata::ast::{ComparisonOperator, FieldPath, FilterLiteral, OdataFilte
 use crate::odata::evaluate::satisfies_operator;
 use crate::odata::{self, geo};
 
-/// What a filter is compiled against.
+/// The index parts that a filter is compiled against.
 pub struct FilterScope<'a> {
     pub schema: &'a IndexSchema,
     pub columns: &'a IndexColumns,
     pub documents: &'a Arc<StoreView>,
-    /// The normalizer of a field, for a text that is compared with it.
+    /// Returns the normalizer of a field, for strings that are compared with it.
     pub normalizer: &'a dyn Fn(&str) -> Option<&'a Normalizer>,
-    /// The query behind `search.ismatch`.
+    /// Builds the query for `search.ismatch`.
     pub text: &'a TextQuery<'a>,
     pub budget: &'a Budget,
 }
 
-/// Makes a query of a text in a filter.
+/// Builds a query from a search text in a filter.
 pub type TextQuery<'a> = dyn Fn(&TextMatch) -> Result<Box<dyn Query>, ApiError> + 'a;
 
-/// A query that matches the same documents. Only `search.ismatchscoring` adds to their scores.
+/// Compiles a filter into a query. Only `search.ismatchscoring` adds to the scores of the documents.
 pub fn compile(filter: &OdataFilter, scope: &FilterScope<'_>) -> Result<Box<dyn Query>, ApiError> {
     let query: Box<dyn Query> = match filter {
         OdataFilter::Constant(true) => without_score(AllQuery, scope),
@@ -120,7 +121,7 @@ fn point_query(
     without_score(DocPredicateQuery::from(predicate), scope)
 }
 
-/// A comparison with a field that has at most one value. `None`: columns cannot tell.
+/// Compares a field that has at most one value. Returns `None` if the columns cannot decide the comparison.
 fn compare(
     path: &FieldPath,
     operator: ComparisonOperator,
@@ -149,7 +150,8 @@ fn compare(
     }
 }
 
-/// Documents with a value in the column for which the comparison holds. Not for `ne`, nor for null.
+/// Matches documents with a value in the column that satisfies the comparison. It supports neither `ne`
+/// nor null.
 fn comparison_query(
     column: Column,
     operator: ComparisonOperator,
@@ -162,7 +164,7 @@ fn comparison_query(
         FilterLiteral::Integer(value) | FilterLiteral::Date(value) => {
             Some(Term::from_field_i64(column, *value))
         }
-        // Columns tell zeros apart; documents are written with the positive one.
+        // Columns distinguish the two zeros. Documents are written with the positive zero.
         FilterLiteral::Double(value) => Some(Term::from_field_f64(column, value + 0.0)),
         FilterLiteral::String(text) => Some(Term::from_field_text(column, &normalized(path, text, scope))),
         FilterLiteral::Null => None,
@@ -170,7 +172,7 @@ fn comparison_query(
     if matches!(value, FilterLiteral::Double(number) if number.is_nan()) {
         return Some(Box::new(EmptyQuery));
     }
-    // NaN lies beyond infinity in a column, and compares with nothing.
+    // NaN sorts above infinity in a column, but no comparison with it is true.
     let least = || match value {
         FilterLiteral::Double(_) => Bound::Included(Term::from_field_f64(column, f64::NEG_INFINITY)),
         _ => Bound::Unbounded,
@@ -213,12 +215,12 @@ fn exists(column: Column, scope: &FilterScope<'_>) -> Box<dyn Query> {
     without_score(ExistsQuery::new(scope.columns.schema().get_field_name(column).to_owned(), false), scope)
 }
 
-/// A query that adds nothing to the score.
+/// Returns a query that adds nothing to the score.
 fn without_score(query: impl Query, scope: &FilterScope<'_>) -> Box<dyn Query> {
     Box::new(ConstScoreQuery::new(Box::new(BudgetedQuery::new(query, scope.budget)), 0.0))
 }
 
-/// Whether a document may have several values at the path.
+/// Returns whether a document may have several values at the path.
 fn is_multiple(path: &FieldPath, scope: &FilterScope<'_>) -> bool {
     scope.schema.find(&path.field).is_none_or(|field| field.multiple)
 }

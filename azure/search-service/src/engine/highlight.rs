@@ -1,6 +1,6 @@
-//! Highlights: the parts of a text that the query found, with tags around the words.
+//! Highlights: the parts of a text that match the query, with tags around the words.
 //!
-//! Offsets are those of the tokens, bytes in the text as it was stored.
+//! Offsets are those of the tokens, in bytes of the stored text.
 
 mod passages;
 #[cfg(test)]
@@ -20,25 +20,25 @@ use crate::definition::{IndexSchema, PrimitiveType};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HighlightField {
     pub path: String,
-    /// At most so many fragments.
+    /// The maximum number of fragments.
     pub fragments: usize,
 }
 
-/// What goes around a found word.
+/// The tags around a matching word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HighlightTags {
     pub before: String,
     pub after: String,
 }
 
-/// Tokens one after the other, each with its distance from the first.
+/// Consecutive tokens, each with its distance from the first.
 pub type Phrase = Vec<(usize, String)>;
 
-/// What counts as found in one field.
+/// The matches to highlight in one field.
 #[derive(Clone, Copy)]
 pub struct HighlightMatcher<'a> {
     pub word: &'a dyn Fn(&str) -> bool,
-    /// Their tokens are marked only where all of them stand together.
+    /// Phrases. Their tokens are marked only where the whole phrase matches.
     pub phrases: &'a [Phrase],
 }
 
@@ -53,7 +53,7 @@ impl Default for HighlightTags {
 }
 
 impl HighlightTags {
-    /// Both tags of a request or none of them.
+    /// Parses the tags of a request. A request has both tags or none.
     pub fn parse(before: Option<&str>, after: Option<&str>) -> Result<Option<Self>, ApiError> {
         match (before, after) {
             (None, None) => Ok(None),
@@ -72,11 +72,11 @@ impl HighlightTags {
 
 const ONE_TAG: &str = "highlightPreTag and highlightPostTag must be given together.";
 
-/// Reads `title-3,description`. The same field given twice counts as its last mention.
+/// Parses `title-3,description`. If a field is named twice, its last entry is used.
 pub fn parse_fields(parameter: &str, schema: &IndexSchema) -> Result<Vec<HighlightField>, ApiError> {
     let mut fields: Vec<HighlightField> = Vec::new();
     for part in parameter.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        // Names of fields have no dashes.
+        // Field names contain no dashes.
         let (path, fragments) = match part.rsplit_once('-') {
             None => (part, DEFAULT_FRAGMENTS),
             Some((path, number)) => match number.parse() {
@@ -101,7 +101,8 @@ pub fn parse_fields(parameter: &str, schema: &IndexSchema) -> Result<Vec<Highlig
     Ok(fields)
 }
 
-/// The strings of a document at a path such as `rooms/description`, through objects and lists.
+/// Returns the strings of a document at a path such as `rooms/description`, including those in objects
+/// and lists.
 pub fn texts<'a>(document: &'a Value, path: &str) -> Vec<&'a str> {
     let mut values = vec![document];
     for name in path.split('/') {
@@ -110,7 +111,7 @@ pub fn texts<'a>(document: &'a Value, path: &str) -> Vec<&'a str> {
     values.into_iter().flat_map(elements).filter_map(Value::as_str).collect()
 }
 
-/// A list's elements, or the value itself.
+/// Returns the elements of a list, or the value itself.
 fn elements(value: &Value) -> std::slice::Iter<'_, Value> {
     match value {
         Value::Array(list) => list.iter(),
@@ -118,7 +119,7 @@ fn elements(value: &Value) -> std::slice::Iter<'_, Value> {
     }
 }
 
-/// Up to `limit` fragments of a field's values, the best first; none when nothing was found.
+/// Returns up to `limit` fragments of a field's values, the best first. Returns none without a match.
 pub fn fragments(
     values: &[&str],
     analyzer: &mut TextAnalyzer,
@@ -135,11 +136,11 @@ pub fn fragments(
             all.extend(passages(value, spans).into_iter().map(|passage| (*value, passage)));
         }
     }
-    // Stable: equally good passages stay in the order of the text.
+    // The sort is stable: equally good passages keep the order of the text.
     all.sort_by_key(|(_, passage)| std::cmp::Reverse(passage.worth));
     all.truncate(limit);
     let marked = all.into_iter().map(|(value, passage)| {
-        // Once here, and once in the answer.
+        // Each fragment is held here and in the response.
         let with_tags = passage.spans.len() * (tags.before.len() + tags.after.len());
         memory.grow(2 * (passage.range.len() + with_tags));
         insert_tags(value, passage.range, &passage.spans, tags)
@@ -147,14 +148,14 @@ pub fn fragments(
     marked.collect()
 }
 
-/// A found word: where it stands, and its token.
+/// A matching word: its range and its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HighlightSpan {
     pub(super) range: Range<usize>,
     pub(super) token: String,
 }
 
-/// Where the found words stand: ascending, without overlaps.
+/// Returns the ranges of the matching words, in ascending order without overlaps.
 fn spans(
     value: &str,
     analyzer: &mut TextAnalyzer,
@@ -163,9 +164,9 @@ fn spans(
     memory: &mut MemoryReservation,
 ) -> Vec<HighlightSpan> {
     let mut spans = Vec::new();
-    // Phrases need to see the neighbours, words do not.
+    // Only phrases need the adjacent tokens.
     let mut tokens: Vec<Token> = Vec::new();
-    // N-grams make hundreds of tokens of a letter.
+    // N-grams can turn one letter into hundreds of tokens.
     let mut of_tokens = budget.reserve_memory(0);
     analyzer.token_stream(value).process(&mut |token| {
         if (found.word)(&token.text) {
@@ -215,7 +216,8 @@ fn find_phrase(
     }
 }
 
-/// Sorts, and joins what overlaps: parts of words, synonyms at one place. What is not a part of the text is dropped.
+/// Sorts the spans and merges overlapping ones, such as parts of words or synonyms at one position. Spans
+/// outside the text are removed.
 pub(super) fn merge_spans(value: &str, mut spans: Vec<HighlightSpan>) -> Vec<HighlightSpan> {
     spans.retain(|span| value.get(span.range.clone()).is_some_and(|text| !text.is_empty()));
     spans.sort_by_key(|span| span.range.start);
@@ -231,7 +233,7 @@ pub(super) fn merge_spans(value: &str, mut spans: Vec<HighlightSpan>) -> Vec<Hig
     joined
 }
 
-/// A part of a text with tags around its spans, and no spaces at its ends.
+/// Returns a part of a text with tags around its spans, without spaces at its ends.
 pub(super) fn insert_tags(
     value: &str,
     range: Range<usize>,

@@ -1,8 +1,8 @@
-//! One index at work: documents in, snapshots out.
+//! One index: it applies batches of documents and returns snapshots.
 //!
-//! A batch is durable when [`SearchIndex::apply`] returns: its documents are in the store. The full-text index is
-//! committed when somebody next looks, or when no more batches come; what it has not committed yet is played again after
-//! a crash.
+//! A batch is durable when [`SearchIndex::apply`] returns, because its documents are in the store. The
+//! full-text index is committed at the next search, or when no more batches arrive. After a crash,
+//! batches that were not committed are applied again.
 
 mod change;
 mod full_text;
@@ -28,55 +28,56 @@ use super::store::{DocumentStore, DocumentStoreError, StoreView};
 use crate::ApiError;
 use crate::documents::{self, BatchEntry, IndexingResult, check_keys, parse_batch};
 
-/// So many changed documents are committed at once, even if nobody looks: it bounds what is played again after a crash.
+/// After this many changed documents the index is committed even without a search. This limits the work
+/// after a crash.
 const COMMIT_AFTER: usize = 20_000;
 
-/// When nothing was written for so long, the threads and the memory for writing are given back.
+/// After this time without writes, the threads and the memory of the writer are released.
 const REST_AFTER: Duration = Duration::from_secs(30);
 
-/// The shortest time between a failed commit and the next attempt.
+/// The minimum time between a failed commit and the next attempt.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 const STORE_FILE: &str = "documents.redb";
 
-/// One index.
+/// One search index in a folder.
 pub struct SearchIndex {
     folder: PathBuf,
     store: DocumentStore,
     writing: Mutex<WriterState>,
-    /// The last batch that the store has; [`UNKNOWN`] when the snapshot cannot be used.
+    /// The number of the last batch in the store, or [`UNKNOWN`] if the snapshot is invalid.
     written: AtomicU64,
-    /// The last batch at the time of the last upkeep.
+    /// The last batch at the time of the last maintenance.
     tended: AtomicU64,
     snapshot: RwLock<Arc<IndexSnapshot>>,
-    /// The last commit that failed, until one works again.
+    /// The last failed commit, until a commit succeeds.
     failure: Mutex<Option<CommitFailure>>,
 }
 
 /// A commit that failed.
 struct CommitFailure {
-    /// When the next attempt may be made.
+    /// When the next attempt is allowed.
     until: Instant,
 }
 
-/// No batch has this number.
+/// Not the number of any batch.
 const UNKNOWN: u64 = u64::MAX;
 
-/// What the one who writes holds.
+/// The state that only the current writer may use.
 struct WriterState {
     plan: Arc<IndexPlan>,
     text: FullTextIndex,
     vectors: VectorFields,
-    /// The store may have what the rest has not, after an error or a panic in between: all of it is made again from the
-    /// store before it is used.
+    /// The store may be ahead of the derived data after an error or a panic. All derived data is then
+    /// rebuilt from the store before it is used.
     behind: bool,
-    /// The index was deleted; its folder is gone, or soon will be.
+    /// The index was deleted. Its folder is deleted too, or will be soon.
     closed: bool,
 }
 
 impl SearchIndex {
-    /// Opens the index in a folder, or makes it there. A full-text index that is missing or damaged, or that has other
-    /// columns than the definition, is made again from the stored documents.
+    /// Opens the index in a folder, or creates it. The full-text index is rebuilt from the stored
+    /// documents if it is missing or damaged, or if its columns differ from the definition.
     pub fn open(folder: &Path, plan: Arc<IndexPlan>) -> Result<Self, ApiError> {
         std::fs::create_dir_all(folder).map_err(|error| ApiError::internal("opening an index", error))?;
         let store = DocumentStore::open(&folder.join(STORE_FILE))?;
@@ -96,23 +97,23 @@ impl SearchIndex {
         Arc::clone(&self.current().plan)
     }
 
-    /// Goes on with another definition of the same documents.
+    /// Applies a new definition to the same documents.
     pub fn replan(&self, plan: Arc<IndexPlan>) -> Result<(), ApiError> {
         let mut writing = self.lock_writer();
-        // What is pending belongs to the old columns.
+        // Pending changes belong to the old columns.
         self.commit(&mut writing)?;
-        // Documents may have their new form already when this fails; the old one is made again.
+        // If this fails, the documents may already have their new form. They are then converted back.
         writing.behind = true;
         self.restart(&mut writing, plan)?;
         Ok(())
     }
 
-    /// Reads a batch and applies it. A document whose key cannot be one spoils all of it.
+    /// Parses a batch and applies it. A document with an invalid key makes the whole batch invalid.
     pub fn apply_batch(&self, body: &[u8]) -> Result<Vec<IndexingResult>, ApiError> {
         self.read_and_apply(body, check_keys)
     }
 
-    /// The same for batches that nobody can correct: documents with bad keys are refused one by one.
+    /// Parses a batch of an indexer and applies it. Documents with invalid keys are rejected one by one.
     pub fn apply_valid_items(&self, body: &[u8]) -> Result<Vec<IndexingResult>, ApiError> {
         self.read_and_apply(body, |_| Ok(()))
     }
@@ -126,15 +127,15 @@ impl SearchIndex {
             let plan = self.plan();
             let items = parse_batch(body, &plan.shape)?;
             check(&items)?;
-            // Another definition may have come in between; its fields have other positions.
+            // The definition may have changed in the meantime. Its fields then have other positions.
             if let Some(outcomes) = self.apply(&plan, items)? {
                 return Ok(outcomes);
             }
         }
     }
 
-    /// Applies actions in their order. When this returns, all of them are durable, and seen by every snapshot taken
-    /// from now on. `None`: the index has another plan by now, and nothing was done.
+    /// Applies actions in their order. When this returns, all of them are durable, and every later
+    /// snapshot contains them. Returns `None`, and changes nothing, if the index has a new plan.
     pub fn apply(
         &self,
         plan: &Arc<IndexPlan>,
@@ -167,21 +168,21 @@ impl SearchIndex {
             return Ok(Some(outcomes));
         }
         let count = changes.len();
-        // A panic from here on leaves the store ahead.
+        // After a panic from here on, the store is ahead of the derived data.
         writing.behind = true;
         writing.vectors.apply(&changes);
         writing.text.add_changes(plan, changes, batch);
         self.written.store(batch, Ordering::Release);
         writing.behind = false;
         if writing.text.add_pending(count) >= COMMIT_AFTER {
-            // The batch is safe whatever comes of it: whoever looks next tries again.
+            // The batch is durable even if the commit fails. The next search retries the commit.
             let _ = self.commit(&mut writing);
         }
         Ok(Some(outcomes))
     }
 
-    /// The documents as they are now: every batch that was acknowledged before this call. While nothing can be
-    /// committed, as on a full disk: those of the last commit.
+    /// Returns the current documents, with every batch that was acknowledged before this call. If a
+    /// commit is impossible, for example on a full disk, it returns the documents of the last commit.
     pub fn snapshot(&self) -> Result<Arc<IndexSnapshot>, ApiError> {
         if let Some(ready) = self.ready_snapshot() {
             return Ok(ready);
@@ -197,29 +198,29 @@ impl SearchIndex {
             }
             Err(error) if error.status == StatusCode::NOT_FOUND => Err(error),
             Err(error) => {
-                // What takes long to fail is tried less often.
+                // Commits that take long to fail are retried less often.
                 let until = Instant::now() + RETRY_AFTER.max(10 * started.elapsed());
                 if self.lock_failure().replace(CommitFailure { until }).is_none() {
                     tracing::error!(
                         folder = %self.folder.display(), %error,
-                        "an index cannot be committed; searches go on with what was committed before\n  fix: make \
-                         room on the disk, or see that the folder can be written"
+                        "an index cannot be committed; searches use the last committed documents\n  fix: free \
+                         disk space, or make the folder writable"
                     );
                 }
-                // Of no use is only what was read from a file that has been closed since.
+                // The last snapshot is invalid only if its file has been closed.
                 if self.written.load(Ordering::Acquire) == UNKNOWN { Err(error) } else { Ok(self.current()) }
             }
         }
     }
 
-    /// The same, if nothing has to be committed for it.
+    /// Returns the current snapshot if it needs no commit.
     pub fn ready_snapshot(&self) -> Option<Arc<IndexSnapshot>> {
         let current = self.current();
         let written = self.written.load(Ordering::Acquire);
         (current.batch == written || (self.has_failed() && written != UNKNOWN)).then_some(current)
     }
 
-    /// The stored documents as they are now, and how they are defined. Nothing has to be committed for it.
+    /// Returns the stored documents and their plan. This needs no commit.
     pub fn documents(&self) -> Result<(Arc<IndexPlan>, Arc<StoreView>), ApiError> {
         let current = self.current();
         let written = self.written.load(Ordering::Acquire);
@@ -238,22 +239,23 @@ impl SearchIndex {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a commit has failed just now.
+    /// Returns whether a commit has failed recently.
     fn has_failed(&self) -> bool {
         self.lock_failure().as_ref().is_some_and(|failure| Instant::now() < failure.until)
     }
 
-    /// The index is to be deleted: waits for a batch under way and takes no other. Searches of an earlier snapshot go on.
+    /// Closes the index before it is deleted. Waits for the current batch and rejects later ones.
+    /// Searches on earlier snapshots continue.
     pub fn close(&self) {
         let mut writing = self.lock_writer();
         writing.closed = true;
         writing.text.release_writer();
     }
 
-    /// Commits what is pending and does what takes long. For a thread of its own, from time to time.
+    /// Commits pending changes and runs long maintenance. Call it periodically on its own thread.
     pub fn maintain(&self, stop: &dyn Fn() -> bool) -> Result<(), ApiError> {
         let written = self.written.load(Ordering::Acquire);
-        // While batches keep coming, a commit for each moment of theirs would only make small segments, to be merged.
+        // While batches keep arriving, frequent commits would only create small segments that must be merged.
         let settled = self.tended.swap(written, Ordering::Relaxed) == written;
         if settled {
             self.snapshot()?;
@@ -273,7 +275,7 @@ impl SearchIndex {
         Ok(())
     }
 
-    /// Bytes on disk: of documents with their columns, and of vectors.
+    /// Returns the bytes on disk: of documents with their columns, and of vectors.
     pub fn sizes(&self) -> Result<(u64, u64), ApiError> {
         let snapshot = self.snapshot()?;
         let (documents, vectors) = snapshot.documents.stored_bytes()?;
@@ -281,7 +283,7 @@ impl SearchIndex {
         Ok((documents + text, vectors))
     }
 
-    /// Commits the full-text index and publishes a snapshot of all that was written.
+    /// Commits the full-text index and publishes a snapshot of everything written.
     fn commit(&self, writing: &mut WriterState) -> Result<Arc<IndexSnapshot>, ApiError> {
         writing.check_open()?;
         if writing.behind {
@@ -294,7 +296,7 @@ impl SearchIndex {
         }
         let view = Arc::new(self.store.view()?);
         if let Err(error) = writing.text.commit(&writing.plan, &view, written) {
-            // What keeps it from working may be in its folder; the next one who looks opens it again, or makes it again.
+            // The cause may be in the folder, so the next commit reopens or rebuilds the full-text index.
             // That would not help on a full disk.
             writing.behind = error.status != StatusCode::INSUFFICIENT_STORAGE;
             return Err(error);
@@ -304,22 +306,22 @@ impl SearchIndex {
         Ok(snapshot)
     }
 
-    /// Makes everything again that is derived from the store.
+    /// Rebuilds everything that is derived from the store.
     fn rebuild_derived(&self, writing: &mut WriterState) -> Result<Arc<IndexSnapshot>, ApiError> {
         self.store.reopen_after_failure()?;
         self.restart(writing, Arc::clone(&writing.plan))
     }
 
-    /// After an error of the store: opens it again if the disk has failed, because nothing could be read otherwise.
+    /// Reopens the store after an error if the disk has failed. Without this, nothing could be read.
     fn reopen_after_failure(&self, writing: &mut WriterState) {
         if matches!(self.store.reopen_after_failure(), Ok(false)) {
             return;
         }
         writing.behind = true;
-        // The snapshot read from the file that is closed now.
+        // The snapshot belongs to the file that is now closed.
         self.written.store(UNKNOWN, Ordering::Release);
         if let Err(error) = self.restart(writing, Arc::clone(&writing.plan)) {
-            tracing::warn!(%error, "an index is not of use until its disk is");
+            tracing::warn!(%error, "an index is unavailable until its disk works again");
         }
     }
 
@@ -328,7 +330,7 @@ impl SearchIndex {
         writing: &mut WriterState,
         plan: Arc<IndexPlan>,
     ) -> Result<Arc<IndexSnapshot>, ApiError> {
-        // The folder has one writer at a time.
+        // The folder can have only one writer.
         writing.text.release_writer();
         let (new, snapshot, written) = load_derived(&self.folder, &self.store, plan)?;
         *writing = new;
@@ -368,8 +370,8 @@ impl WriterState {
     }
 }
 
-/// Brings everything that is derived from the documents up to date. The last of what it returns is the last batch of the
-/// store; the snapshot is behind it when nothing can be committed.
+/// Brings all derived data up to date. The returned number is the last batch in the store. The snapshot
+/// is older if the commit is impossible.
 fn load_derived(
     folder: &Path,
     store: &DocumentStore,

@@ -1,4 +1,4 @@
-//! What is made once of a definition and read by every request.
+//! The parts of an index that are built once from its definition and read by every request.
 
 use serde_json::Value;
 use sha2::Digest as _;
@@ -12,16 +12,16 @@ use crate::definition::{IndexDefinition, IndexField};
 use crate::documents::{Document, DocumentShape, FieldValue};
 use crate::vectors::VectorSearch;
 
-/// What is made once of a definition and read by every request.
+/// The parts of an index that are built once from its definition and read by every request.
 pub struct IndexPlan {
     pub definition: IndexDefinition,
     pub analyzers: AnalyzerRegistry,
     pub columns: IndexColumns,
     pub shape: DocumentShape,
     pub vector_search: VectorSearch,
-    /// The leaves of the schema, as [`Document::values`] counts them.
+    /// The leaves of the schema, in the order of [`Document::values`].
     pub(super) leaves: Vec<IndexField>,
-    /// Their columns, in the same order.
+    /// The columns of the leaves, in the same order.
     leaf_columns: Vec<FieldColumns>,
 }
 
@@ -50,7 +50,7 @@ impl IndexPlan {
         Ok(Self { analyzers, columns, shape, vector_search, leaves, leaf_columns, definition })
     }
 
-    /// A number for the names and types of all fields: documents are written in their order.
+    /// Returns a hash of the names and types of all fields. Documents are written in the order of the fields.
     pub(super) fn shape_number(&self) -> u64 {
         let mut hasher = sha2::Sha256::new();
         for field in &self.leaves {
@@ -89,7 +89,7 @@ impl IndexPlan {
                 FieldValue::Integer(value) | FieldValue::Date(value) => {
                     columns.value.into_iter().for_each(|column| row.add_i64(column, value));
                 }
-                // One zero only, as comparisons know one only.
+                // Comparisons do not distinguish the two zeros, so only one is stored.
                 FieldValue::Double(value) => {
                     columns.value.into_iter().for_each(|column| row.add_f64(column, value + 0.0));
                 }

@@ -1,7 +1,8 @@
-//! Scoring functions: how magnitude, freshness, distance and tags change the score of a hit.
+//! Scoring functions: magnitude, freshness, distance and tags change the score of a hit.
 //!
-//! Each function gives a factor from 1 (does not apply) to its boost (applies fully); the profile says how several
-//! become one, and the score of the text is multiplied by it. Weights of fields are part of the text query instead.
+//! Each function returns a factor from 1 (does not apply) to its boost (applies fully). The aggregation
+//! of the profile combines the factors, and the text score is multiplied by the result. Field weights are
+//! part of the text query instead.
 
 mod parameters;
 #[cfg(test)]
@@ -27,14 +28,14 @@ pub struct ProfileScorer {
     aggregation: ScoringAggregation,
 }
 
-/// The same for one segment, with its columns open.
+/// The functions of a profile for one segment, with its columns open.
 pub struct SegmentScorer {
     functions: Vec<SegmentFunction>,
     aggregation: ScoringAggregation,
 }
 
 impl ProfileScorer {
-    /// `now`: milliseconds since 1970, what freshness is measured from.
+    /// Binds a profile. Freshness is relative to `now`, in milliseconds since 1970.
     pub fn new(
         profile: &ScoringProfile,
         parameters: &ScoringParameters,
@@ -47,7 +48,7 @@ impl ProfileScorer {
         Ok(Self { functions: functions.collect::<Result<_, _>>()?, aggregation: profile.aggregation })
     }
 
-    /// A profile of weights alone changes nothing here.
+    /// Returns whether the profile has no functions. It may still have weights.
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }
@@ -63,7 +64,7 @@ impl SegmentScorer {
         score * self.multiplier(doc)
     }
 
-    /// The factor of a document: 1 when no function applies to it.
+    /// Returns the factor of a document, or 1 when no function applies to it.
     pub fn multiplier(&self, doc: DocId) -> Score {
         let mut factors = self.functions.iter().map(|function| function.factor(doc));
         let number = self.functions.len().max(1) as f64;
@@ -80,12 +81,12 @@ impl SegmentScorer {
             }
             ScoringAggregation::FirstMatching => factors.find_map(|factor| factor).unwrap_or(1.0),
         };
-        // Scores stay positive, whatever boosts below 1 add up to.
+        // Scores stay positive even if boosts below 1 are summed.
         factor.max(f64::from(f32::MIN_POSITIVE)) as Score
     }
 }
 
-/// A function whose columns have been found and whose parameters are known.
+/// A function with its columns and its parameters.
 #[derive(Debug, Clone)]
 struct BoundFunction {
     boost: f64,
@@ -114,7 +115,7 @@ impl BoundFunction {
             ApiError::parameter(
                 "scoringProfile",
                 format!(
-                    "The scoring profile '{}' has a function over '{}', whose values cannot be read. The field must \
+                    "The scoring profile '{}' has a function over '{}', but its values cannot be read. The field must \
                      be filterable and of a type that fits the function.",
                     profile.name, function.field
                 ),
@@ -193,10 +194,10 @@ impl BoundFunction {
 }
 
 struct SegmentFunction {
-    /// What full strength adds to 1.
+    /// The amount that is added to 1 at full strength.
     gain: f64,
     interpolation: ScoringInterpolation,
-    /// `None`: no document of the segment has a value.
+    /// `None` if no document of the segment has a value.
     input: Option<SegmentInput>,
 }
 
@@ -213,7 +214,7 @@ enum NumericColumn {
 }
 
 impl SegmentFunction {
-    /// `None` when the function does not apply to the document.
+    /// Returns `None` if the function does not apply to the document.
     fn factor(&self, doc: DocId) -> Option<f64> {
         let away = self.input.as_ref()?.relative_distance(doc)?;
         Some(1.0 + self.gain * strength(self.interpolation, away))
@@ -221,7 +222,8 @@ impl SegmentFunction {
 }
 
 impl SegmentInput {
-    /// How far the document is from what the function prefers: 0 is there, 1 is the edge of its range.
+    /// Returns the distance of the document from the preferred value: 0 is the preferred value, 1 is the
+    /// edge of the range.
     fn relative_distance(&self, doc: DocId) -> Option<f64> {
         match self {
             Self::Magnitude { numbers, start, end, constant_beyond } => {
@@ -229,7 +231,7 @@ impl SegmentInput {
                     NumericColumn::Integers(column) => column.first(doc)? as f64,
                     NumericColumn::Doubles(column) => column.first(doc)?,
                 };
-                // The range may run downwards: then small values are preferred.
+                // The range may be descending. Then small values are preferred.
                 if start == end {
                     return (value == *end).then_some(0.0);
                 }
@@ -241,7 +243,7 @@ impl SegmentInput {
                 }
             }
             Self::Freshness { dates, now, duration } => {
-                // Both differences are positive on the side that the duration's sign chooses.
+                // Both differences are positive on the side that the sign of the duration selects.
                 let age = now.saturating_sub(dates.first(doc)?) as f64 / duration;
                 (0.0..=1.0).contains(&age).then_some(age)
             }
@@ -259,7 +261,7 @@ impl SegmentInput {
     }
 }
 
-/// How much of the boost is left at a distance from 0 to 1. Quadratic falls late, logarithmic falls early.
+/// Returns the share of the boost at a distance from 0 to 1. Quadratic falls late, logarithmic falls early.
 fn strength(interpolation: ScoringInterpolation, away: f64) -> f64 {
     match interpolation {
         ScoringInterpolation::Constant => 1.0,
@@ -269,7 +271,7 @@ fn strength(interpolation: ScoringInterpolation, away: f64) -> f64 {
     }
 }
 
-/// Kilometres between two points on a sphere of the earth's mean radius.
+/// Returns the kilometres between two points on a sphere with the earth's mean radius.
 fn distance(one: GeoPoint, other: GeoPoint) -> f64 {
     const EARTH: f64 = 6371.0088;
     let (from, to) = (one.latitude.to_radians(), other.latitude.to_radians());

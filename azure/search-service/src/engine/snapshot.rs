@@ -1,4 +1,4 @@
-//! One moment of an index: everything that a request reads belongs together.
+//! A consistent state of an index for one request.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ pub struct IndexSnapshot {
     pub plan: Arc<IndexPlan>,
     pub searcher: Searcher,
     pub documents: Arc<StoreView>,
-    /// By the path of their field.
+    /// Vectors by the path of their field.
     pub vectors: HashMap<String, VectorView>,
-    /// The last batch that is in it.
+    /// The last batch in the snapshot.
     pub batch: u64,
-    /// The numbers of documents, by segment: finding the column takes longer than reading it.
+    /// The numbers of documents, by segment. Opening the column takes longer than reading it.
     numbers: Vec<Column<u64>>,
 }
 
@@ -39,7 +39,7 @@ impl IndexSnapshot {
         Ok(Self { plan, searcher, documents, vectors, batch, numbers })
     }
 
-    /// The number of a found document in the store.
+    /// Returns the number of a matching document in the store.
     pub fn number(&self, address: DocAddress) -> Option<u64> {
         self.numbers.get(address.segment_ord as usize)?.first(address.doc_id)
     }

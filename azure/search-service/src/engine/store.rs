@@ -1,7 +1,7 @@
-//! The documents of one index on disk: the truth that everything else is derived from.
+//! The documents of one index on disk. Everything else is derived from them.
 //!
-//! One file, one transaction for each batch: a batch that was acknowledged survives the end of the process, and no part
-//! of another one is ever seen.
+//! Each batch is one transaction in one file. An acknowledged batch survives a crash, and a batch is
+//! never visible in part.
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ use redb::{
 use crate::ApiError;
 use crate::database::{self, RedbDatabase};
 
-/// From the key of a document to its number.
+/// Maps the key of a document to its number.
 const KEYS: TableDefinition<&str, u64> = TableDefinition::new("keys");
-/// From its number to its JSON, in canonical form.
+/// Maps the number of a document to its JSON in canonical form.
 const DOCUMENTS: TableDefinition<u64, &[u8]> = TableDefinition::new("documents");
-/// From the position of a vector field and a number to the vector.
+/// Maps a vector field and the number of a document to the vector.
 const VECTORS: TableDefinition<(u32, u64), &[u8]> = TableDefinition::new("vectors");
-/// From the number of a batch to the numbers of the documents that it changed. Batches that the full-text index has
-/// committed are dropped; the others are played again after a crash.
+/// Maps the number of a batch to the numbers of the documents that it changed. Batches that the full-text
+/// index has committed are deleted. The others are applied again after a crash.
 const CHANGES: TableDefinition<u64, &[u8]> = TableDefinition::new("changes");
 const COUNTERS: TableDefinition<&str, u64> = TableDefinition::new("counters");
 
@@ -28,7 +28,7 @@ const NEXT_NUMBER: &str = "next number";
 const LAST_BATCH: &str = "last batch";
 const SHAPE: &str = "shape";
 
-/// Memory that the database may keep for pages; the system's page cache does the rest.
+/// The size of the database's page cache. The page cache of the operating system does the rest.
 const CACHE_BYTES: usize = 16 << 20;
 
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +67,7 @@ impl DocumentStore {
             Err(error) => return Err(error.into()),
         }
         let transaction = database.write()?;
-        // Readers may open what exists only.
+        // Read transactions can open only existing tables.
         transaction.open_table(KEYS)?;
         transaction.open_table(DOCUMENTS)?;
         transaction.open_table(VECTORS)?;
@@ -77,8 +77,8 @@ impl DocumentStore {
         Ok(Self { database })
     }
 
-    /// Changes documents in one transaction and returns the number of the batch. Nothing of it stays when `change`
-    /// fails. `committed`: the last batch that the full-text index has.
+    /// Changes documents in one transaction and returns the number of the batch. If `change` fails,
+    /// nothing is written. `committed` is the last batch in the full-text index.
     pub fn write<T, E: From<DocumentStoreError>>(
         &self,
         committed: u64,
@@ -97,12 +97,13 @@ impl DocumentStore {
         Ok((result, batch))
     }
 
-    /// Opens the file again if the disk has failed, and says whether it did: views from before are of no use then.
+    /// Reopens the file after a disk failure. Returns whether it was reopened. Earlier views are
+    /// then invalid.
     pub fn reopen_after_failure(&self) -> Result<bool, DocumentStoreError> {
         Ok(self.database.reopen_after_failure()?)
     }
 
-    /// Writes every document again when `shape` is another one than before, so that all have the same members.
+    /// Rewrites every document if `shape` has changed, so that all documents have the same members.
     pub fn rewrite_documents<E: From<DocumentStoreError>>(
         &self,
         shape: u64,
@@ -138,7 +139,7 @@ impl DocumentStore {
         Ok(())
     }
 
-    /// The documents as they are now, whatever is written later.
+    /// Returns a view of the current documents. Later writes do not change it.
     pub fn view(&self) -> Result<StoreView, DocumentStoreError> {
         Ok(StoreView::open(&self.database.read()?)?)
     }
@@ -152,7 +153,7 @@ pub struct StoreBatch<'a> {
     changes: redb::Table<'a, u64, &'static [u8]>,
     counters: redb::Table<'a, &'static str, u64>,
     next_number: u64,
-    /// Numbers of changed documents, eight bytes each.
+    /// The numbers of changed documents, eight bytes each.
     changed: Vec<u8>,
 }
 
@@ -171,7 +172,7 @@ impl<'a> StoreBatch<'a> {
         })
     }
 
-    /// The number and JSON of a document, as changed so far.
+    /// Returns the number and JSON of a document, including changes of this batch.
     pub fn get(&self, key: &str) -> Result<Option<(u64, Vec<u8>)>, DocumentStoreError> {
         let Some(number) = self.number(key)? else { return Ok(None) };
         let json = self.documents.get(number)?.map(|json| json.value().to_vec()).unwrap_or_default();
@@ -182,7 +183,7 @@ impl<'a> StoreBatch<'a> {
         Ok(self.keys.get(key)?.map(|number| number.value()))
     }
 
-    /// Writes a document; `number` is its own when it exists. Returns its number.
+    /// Writes a document and returns its number. `number` is the number of an existing document.
     pub fn put(&mut self, key: &str, number: Option<u64>, json: &[u8]) -> Result<u64, DocumentStoreError> {
         let number = match number {
             Some(number) => number,
@@ -208,7 +209,7 @@ impl<'a> StoreBatch<'a> {
         Ok(())
     }
 
-    /// Deletes a document. Returns the number that it had.
+    /// Deletes a document and returns its former number.
     pub fn delete(&mut self, key: &str) -> Result<Option<u64>, DocumentStoreError> {
         let Some(number) = self.keys.remove(key)?.map(|number| number.value()) else { return Ok(None) };
         self.documents.remove(number)?;
@@ -230,7 +231,7 @@ impl<'a> StoreBatch<'a> {
     }
 }
 
-/// The documents at one moment.
+/// A consistent view of the documents.
 pub struct StoreView {
     keys: ReadOnlyTable<&'static str, u64>,
     documents: ReadOnlyTable<u64, &'static [u8]>,
@@ -250,7 +251,7 @@ impl StoreView {
         })
     }
 
-    /// The shape that the documents were last written in.
+    /// Returns the shape that the documents were last written in.
     fn shape(&self) -> Result<Option<u64>, DocumentStoreError> {
         Ok(self.counters.get(SHAPE)?.map(|shape| shape.value()))
     }
@@ -259,7 +260,7 @@ impl StoreView {
         Ok(self.documents.len()?)
     }
 
-    /// Bytes of all documents and vectors.
+    /// Returns the total bytes of all documents and of all vectors.
     pub fn stored_bytes(&self) -> Result<(u64, u64), DocumentStoreError> {
         Ok((self.documents.stats()?.stored_bytes(), self.vectors.stats()?.stored_bytes()))
     }
@@ -268,7 +269,7 @@ impl StoreView {
         Ok(self.keys.get(key)?.map(|number| number.value()))
     }
 
-    /// Hands the JSON of a document to `read`, without a copy.
+    /// Passes the JSON of a document to `read` without a copy.
     pub fn read<T>(
         &self,
         number: u64,
@@ -277,7 +278,7 @@ impl StoreView {
         Ok(self.documents.get(number)?.map(|json| read(json.value())))
     }
 
-    /// Every document, in the order of its number.
+    /// Visits every document in the order of its number.
     pub fn for_each<E: From<DocumentStoreError>>(
         &self,
         mut each: impl FnMut(u64, &[u8]) -> Result<(), E>,
@@ -289,7 +290,7 @@ impl StoreView {
         Ok(())
     }
 
-    /// Every vector of one field.
+    /// Visits every vector of one field.
     pub fn for_each_vector(
         &self,
         field: u32,
@@ -302,13 +303,13 @@ impl StoreView {
         Ok(())
     }
 
-    /// The last batch that was written.
+    /// Returns the last written batch.
     pub fn last_batch(&self) -> Result<u64, DocumentStoreError> {
         Ok(self.counters.get(LAST_BATCH)?.map_or(0, |number| number.value()))
     }
 
-    /// The numbers of all documents that batches after this one changed; `None` when some of these batches were
-    /// dropped already, as when the full-text index is an old copy.
+    /// Returns the numbers of all documents that were changed after this batch. Returns `None` if some of
+    /// these batches have been deleted, for example when the full-text index is an old copy.
     pub fn changed_since(&self, batch: u64) -> Result<Option<Vec<u64>>, DocumentStoreError> {
         let last = self.last_batch()?;
         let mut numbers = Vec::new();

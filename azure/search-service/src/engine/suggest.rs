@@ -1,6 +1,7 @@
-//! Suggestions: documents whose source fields begin to say what the user is typing.
+//! Suggestions: documents whose source fields match the typed text.
 //!
-//! The words typed so far are whole, the last one may go on. Filters, order and the documents themselves are elsewhere.
+//! The last typed word may be incomplete. All others are whole words. This module does not handle
+//! filters, order or documents.
 
 mod closeness;
 #[cfg(test)]
@@ -20,10 +21,10 @@ use super::watch::BudgetedQuery;
 use crate::ApiError;
 use crate::budget::Budget;
 
-/// What a user has typed, as the words of suggester columns.
+/// The typed text, split into words of suggester columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypedWords {
-    /// As it came.
+    /// The text as the client sent it.
     pub(super) typed: String,
     pub(super) words: Vec<TypedWord>,
     pub(super) fuzzy: bool,
@@ -32,17 +33,17 @@ pub struct TypedWords {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TypedWord {
     pub(super) text: String,
-    /// Where it starts in the typed text.
+    /// The start of the word in the typed text.
     pub(super) start: usize,
 }
 
 const LONGEST: usize = 100;
 const DEFAULT_TOP: usize = 5;
-/// From so many letters on, a word may have a mistake in it: shorter ones would match almost anything.
+/// Words with fewer letters must match exactly. With a mistake they would match almost any word.
 const SHORTEST_FUZZY: usize = 3;
 
 impl TypedWords {
-    /// `analyzer`: the one registered as `SUGGEST_ANALYZER`.
+    /// Parses the typed text. `analyzer` is the analyzer registered as `SUGGEST_ANALYZER`.
     pub fn parse(search: &str, analyzer: &mut TextAnalyzer, fuzzy: bool) -> Result<Self, ApiError> {
         let length = search.chars().count();
         if length == 0 || length > LONGEST {
@@ -56,10 +57,11 @@ impl TypedWords {
         Ok(Self { typed: search.to_owned(), words, fuzzy })
     }
 
-    /// The text to show for a hit: the first value, in the order of the source fields, that has all words; failing
-    /// that (they are spread over the values of a collection) the one that has most of them.
+    /// Returns the text to show for a hit: the first value, in the order of the source fields, that
+    /// contains all words. If the words are spread over the values of a collection, it is the value with
+    /// the most words.
     ///
-    /// With tags, what was typed is marked in it.
+    /// With tags, the typed text is marked in it.
     pub fn display_text<'a>(
         &self,
         values: impl IntoIterator<Item = &'a str>,
@@ -84,7 +86,7 @@ impl TypedWords {
         })
     }
 
-    /// How many of the words a value has, and where.
+    /// Returns how many of the words a value contains, and their ranges.
     fn find(&self, value: &str, analyzer: &mut TextAnalyzer) -> (usize, Vec<HighlightSpan>) {
         let mut spans = Vec::new();
         let mut met = vec![false; self.words.len()];
@@ -113,7 +115,7 @@ impl TypedWords {
     }
 }
 
-/// Only what was typed is marked, unless letters changed their number on the way to the token.
+/// Limits the span to the typed letters, unless the analyzer changed the number of letters.
 fn shorten(span: &mut HighlightSpan, value: &str, typed: &str) {
     let written = value.get(span.range.clone()).unwrap_or_default();
     if written.chars().count() == span.token.chars().count()
@@ -123,8 +125,8 @@ fn shorten(span: &mut HighlightSpan, value: &str, typed: &str) {
     }
 }
 
-/// Finds documents that have all words in one of the `suggest` columns. Exact matches score above those with mistakes,
-/// whole words above beginnings.
+/// Builds a query for documents with all words in one of the `suggest` columns. Exact matches score above
+/// matches with mistakes, and whole words above prefixes.
 pub fn suggest_query(words: &TypedWords, columns: &[Column], budget: &Budget) -> Box<dyn Query> {
     if words.words.is_empty() || columns.is_empty() {
         return Box::new(EmptyQuery);
@@ -145,7 +147,7 @@ fn word_query(column: Column, text: &str, last: bool, mistakes: bool, budget: &B
     let mut ways: Vec<Box<dyn Query>> = Vec::new();
     if mistakes {
         let fuzzy = if last { FuzzyTermQuery::new_prefix } else { FuzzyTermQuery::new };
-        // A small constant; exact matches get it too, and their own scores on top.
+        // The fuzzy part adds a small constant score. Exact matches get it in addition to their own score.
         let fuzzy = BudgetedQuery::new(fuzzy(term, 1, true), budget);
         ways.push(Box::new(BoostQuery::new(Box::new(fuzzy), 0.1)));
     }
@@ -159,14 +161,15 @@ fn word_query(column: Column, text: &str, last: bool, mistakes: bool, budget: &B
     Box::new(DisjunctionMaxQuery::with_tie_breaker(ways, 1.0))
 }
 
-/// The fields to look at: those of `searchFields`, which must be sources of the suggester, or all sources.
+/// Returns the fields to search: those of `searchFields`, which must be sources of the suggester, or
+/// all sources.
 pub fn source_fields(search_fields: Option<&str>, sources: &[String]) -> Result<Vec<String>, ApiError> {
     let asked = search_fields.unwrap_or_default().split(',').map(str::trim).filter(|name| !name.is_empty());
     let mut chosen: Vec<String> = Vec::new();
     for name in asked {
         if !sources.iter().any(|source| source == name) {
             let what = format!(
-                "The field '{name}' is not a source of the suggester; its sources are {}.",
+                "The field '{name}' is not a source of the suggester. Its sources are {}.",
                 sources.join(", ")
             );
             return Err(ApiError::parameter("searchFields", what));
@@ -178,7 +181,7 @@ pub fn source_fields(search_fields: Option<&str>, sources: &[String]) -> Result<
     Ok(if chosen.is_empty() { sources.to_vec() } else { chosen })
 }
 
-/// How many results: 1 to 100, 5 when the request does not say.
+/// Returns the maximum number of results, from 1 to 100. Default: 5.
 pub fn result_limit(name: &str, top: Option<i64>) -> Result<usize, ApiError> {
     match top.map(usize::try_from) {
         None => Ok(DEFAULT_TOP),

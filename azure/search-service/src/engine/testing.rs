@@ -1,4 +1,4 @@
-//! Small indexes in memory for the tests of this folder, with simple stand-ins for the analyzers.
+//! Small in-memory indexes for the tests of this folder, with simple analyzers.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub(crate) struct TestIndex {
     pub(crate) index: Index,
 }
 
-/// A field that can do everything its type allows.
+/// Returns a field with all attributes that its type allows.
 pub(crate) fn field(name: &str, kind: FieldType) -> IndexField {
     let text = kind.primitive() == Some(PrimitiveType::String);
     let point = kind.primitive() == Some(PrimitiveType::GeographyPoint);
@@ -31,13 +31,14 @@ pub(crate) fn field(name: &str, kind: FieldType) -> IndexField {
     }
 }
 
-/// Lower-case words.
+/// Returns an analyzer for lower-case words.
 pub(crate) fn words() -> TextAnalyzer {
     TextAnalyzer::builder(SimpleTokenizer::default()).filter(LowerCaser).build()
 }
 
 impl TestIndex {
-    /// Every `per_segment` documents become a segment. The key is `id`; fields are found at the root only.
+    /// Builds an index with `per_segment` documents in each segment. The key is `id`. Fields are read
+    /// from the root only.
     pub(crate) fn new(
         mut fields: Vec<IndexField>,
         suggested: &[&str],
@@ -109,7 +110,7 @@ pub(crate) fn moment(date: &str) -> i64 {
     DateTime::parse_from_rfc3339(date).unwrap().timestamp_millis()
 }
 
-/// Two neighbouring words joined by a space.
+/// Tokenizes pairs of adjacent words joined by a space.
 #[derive(Clone)]
 struct PairTokenizer;
 

@@ -1,9 +1,9 @@
-//! From a parsed search text to a tantivy query over the text columns of fields.
+//! Converts a parsed search text into a tantivy query over the text columns of fields.
 //!
-//! Each word is searched in all fields and its scores are added up, as Lucene expands a word over several fields: with
-//! searchMode `all` each word must be in some field, not all of them in the same one. Terms that analysis makes of one
-//! word (`wi-fi`) join by searchMode within a field; terms at the same place, and synonyms, stand for each other, and
-//! the best of them counts.
+//! Each word is searched in all fields and its scores are summed, as in Lucene. With searchMode `all`,
+//! each word must occur in some field, but the words may be in different fields. If the analyzer splits a
+//! word (`wi-fi`) into several terms, searchMode joins them within a field. Terms at the same position
+//! and synonyms are alternatives, and the best score is used.
 
 use tantivy::Term;
 use tantivy::query::{
@@ -31,45 +31,46 @@ use pattern::PatternBuilder;
 pub(crate) use pattern::PatternQuery;
 use words::{AnalyzedPosition, TermExpander};
 
-/// What boosts within boosts may multiply to.
+/// The maximum product of nested boosts.
 const MAX_BOOST: f32 = 1e9;
 
-/// A search text and where to search it.
+/// A search text and the fields to search.
 pub struct TextSearch<'a> {
     pub node: &'a QueryNode,
-    /// The fields for words without a field of their own: `searchFields`, or all searchable ones.
+    /// The fields for words without a field prefix: `searchFields`, or all searchable fields.
     pub fields: Vec<SearchField<'a>>,
-    /// Any other searchable field, for `field:word`, which looks there whatever `searchFields` says.
+    /// Returns any other searchable field, for `field:word`. This is independent of `searchFields`.
     pub others: &'a dyn Fn(&str) -> Option<SearchField<'a>>,
-    /// searchMode `all`.
+    /// True for searchMode `all`.
     pub all: bool,
     pub budget: &'a Budget,
 }
 
-/// One field to search.
+/// A field to search.
 pub struct SearchField<'a> {
     pub path: &'a str,
     /// The text column.
     pub column: Column,
-    /// From a scoring profile; 1 otherwise.
+    /// The weight from a scoring profile. Default: 1.
     pub weight: f32,
     /// The search analyzer, cloned once for the whole query.
     pub analyzer: TextAnalyzer,
     pub synonyms: Option<&'a CompiledSynonyms>,
 }
 
-/// What a search text became.
+/// The query for a search text.
 #[derive(Debug)]
 pub struct BuiltText {
     pub query: Box<dyn Query>,
-    /// What counts as a hit in each field. Nothing that the text excludes is here.
+    /// The matches to highlight in each field. Excluded terms are not included.
     pub highlight: Vec<HighlightTerm>,
-    /// How many terms were made of it.
+    /// The number of terms in the query.
     pub terms: usize,
 }
 
 impl TextSearch<'_> {
-    /// Fails when patterns are wrong or the text is too large; never for what merely finds nothing.
+    /// Builds the query. Fails if a pattern is invalid or the text is too large. A text that matches
+    /// nothing is not an error.
     pub fn build(self) -> Result<BuiltText, ApiError> {
         let mut builder = TextQueryBuilder {
             chosen: self.fields.len(),
@@ -84,7 +85,7 @@ impl TextSearch<'_> {
         let scope = NodeScope { field: None, boost: 1.0, negated: false };
         let query = match builder.build_node(self.node, scope)? {
             Some(part) => part.into_query(),
-            // Stop words and nothing else.
+            // The text has only stop words.
             None => Box::new(EmptyQuery),
         };
         Ok(BuiltText { query, highlight: builder.highlight, terms: builder.words.terms })
@@ -92,7 +93,7 @@ impl TextSearch<'_> {
 }
 
 struct TextQueryBuilder<'a> {
-    /// The chosen ones first, then others as the text names them.
+    /// The selected fields, followed by the fields that the text names.
     fields: Vec<SearchField<'a>>,
     chosen: usize,
     others: &'a dyn Fn(&str) -> Option<SearchField<'a>>,
@@ -103,22 +104,22 @@ struct TextQueryBuilder<'a> {
     highlight: Vec<HighlightTerm>,
 }
 
-/// What the nodes above say about this one.
+/// The context that a node inherits from the nodes above it.
 #[derive(Clone, Copy)]
 struct NodeScope {
-    /// A place in `TextQueryBuilder::fields`.
+    /// The position in `TextQueryBuilder::fields`.
     field: Option<usize>,
-    /// Pushed down to the leaves: scores are sums, and flat unions of terms are what tantivy is quickest at.
+    /// The boost for the leaves. Scores are sums, and tantivy is fastest with flat unions of terms.
     boost: f32,
     negated: bool,
 }
 
-/// A query in the making.
+/// A query under construction.
 enum PartialQuery {
-    /// One of these suffices, and scores add up.
+    /// At least one of these must match, and the scores are summed.
     Any(Vec<Box<dyn Query>>),
     One(Box<dyn Query>),
-    /// Everything but these.
+    /// Everything except these.
     Without(Vec<Box<dyn Query>>),
 }
 
@@ -141,9 +142,9 @@ impl PartialQuery {
 }
 
 impl TextQueryBuilder<'_> {
-    /// None when analysis leaves nothing to search for: then the clause does not count at all.
+    /// Builds the query of a node. Returns `None` if analysis leaves no terms. The clause is then ignored.
     ///
-    /// Recursion is as deep as the tree, and parsers bound that.
+    /// The recursion is as deep as the tree, and the parsers limit its depth.
     fn build_node(&mut self, node: &QueryNode, scope: NodeScope) -> Result<Option<PartialQuery>, ApiError> {
         Ok(match node {
             QueryNode::All => Some(PartialQuery::One(boosted(Box::new(AllQuery), scope.boost))),
@@ -154,7 +155,7 @@ impl TextQueryBuilder<'_> {
                 self.build_node(node, NodeScope { field, ..scope })?
             }
             QueryNode::Boost { node, factor } => {
-                // Infinite scores have no order.
+                // Infinite scores cannot be ordered.
                 let boost = (scope.boost * factor).min(MAX_BOOST);
                 self.build_node(node, NodeScope { boost, ..scope })?
             }
@@ -217,7 +218,7 @@ impl TextQueryBuilder<'_> {
                     not.push(part.into_query());
                     continue;
                 }
-                // With searchMode `any`, `wifi NOT luxury` asks for wifi or for no luxury.
+                // With searchMode `any`, `wifi NOT luxury` matches documents with wifi or without luxury.
                 ClauseOccur::MustNot => {
                     should.push(PartialQuery::Without(vec![part.into_query()]).into_query());
                     continue;
@@ -236,7 +237,7 @@ impl TextQueryBuilder<'_> {
             (true, false, true) => Some(PartialQuery::Any(should)),
             (false, true, true) if must.len() == 1 => must.pop().map(PartialQuery::One),
             _ => {
-                // Beside a must, the others only add to the score.
+                // If a clause is required, the other clauses only add to the score.
                 let minimum = usize::from(must.is_empty());
                 let mut all: Vec<(TantivyOccur, Box<dyn Query>)> = Vec::new();
                 all.extend(must.into_iter().map(|query| (TantivyOccur::Must, query)));
@@ -247,7 +248,7 @@ impl TextQueryBuilder<'_> {
         })
     }
 
-    /// A word, or with a slop a phrase.
+    /// Builds the query for a word, or for a phrase if a slop is given.
     fn build_analyzed(
         &mut self,
         text: &str,
@@ -300,7 +301,8 @@ impl TextQueryBuilder<'_> {
         Ok((!queries.is_empty()).then_some(PartialQuery::Any(queries)))
     }
 
-    /// Terms that fit a pattern all count the same; `exact` is a term that counts more.
+    /// Builds the query for a pattern. All matching terms have the same score. `exact` is a term with a
+    /// higher score.
     fn build_pattern(
         &mut self,
         pattern: &TermPattern,
@@ -326,14 +328,14 @@ impl TextQueryBuilder<'_> {
     }
 }
 
-/// Terms with their places: one is a term query, several are a phrase.
+/// Builds a term query for one term, or a phrase query for several terms with positions.
 fn term_or_phrase_query(
     column: Column,
     terms: Vec<(usize, String)>,
     slop: u32,
     hits: &mut Vec<HighlightKind>,
 ) -> Option<Box<dyn Query>> {
-    // tantivy counts slop in a byte.
+    // tantivy stores the slop in a byte.
     let slop = slop.min(u8::MAX.into());
     match terms.as_slice() {
         [] => None,
@@ -355,7 +357,7 @@ fn term(column: Column, text: &str) -> Box<dyn Query> {
     Box::new(TermQuery::new(Term::from_field_text(column, text), IndexRecordOption::WithFreqs))
 }
 
-/// Alternatives for the same thing: the best one counts, so that knowing many names for it is no merit.
+/// Combines alternatives with the score of the best one. More synonyms do not increase the score.
 fn best(mut queries: Vec<Box<dyn Query>>, boost: f32) -> Option<Box<dyn Query>> {
     let query = match queries.len() {
         0 | 1 => queries.pop()?,

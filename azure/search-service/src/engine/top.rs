@@ -1,4 +1,4 @@
-//! The first documents of an order: `$orderby`, or scores that a profile has changed.
+//! The first documents of an order: `$orderby`, or scores that a scoring profile has changed.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -15,7 +15,7 @@ use crate::definition::{IndexSchema, PrimitiveType};
 use crate::odata::ast::{GeoPoint, OrderByClause, OrderCriterion};
 use crate::odata::geo;
 
-/// One found document.
+/// A matching document.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SearchHit {
     pub score: f32,
@@ -30,7 +30,7 @@ pub struct OrderedTopDocs {
     budget: Budget,
 }
 
-/// One clause of the order.
+/// A clause of the order.
 struct SortClause {
     by: SortColumn,
     descending: bool,
@@ -46,7 +46,7 @@ enum SortColumn {
 }
 
 impl OrderedTopDocs {
-    /// Equal documents come in the order of their scores, then in that of the index.
+    /// Creates a collector. Equal documents are ordered by score, then by their order in the index.
     pub fn new(
         order: &[OrderByClause],
         limit: usize,
@@ -57,7 +57,7 @@ impl OrderedTopDocs {
     ) -> Result<Self, ApiError> {
         let mut keys = Vec::with_capacity(order.len() + 1);
         for (at, clause) in order.iter().enumerate() {
-            // What has been compared before is equal by now.
+            // Further clauses on the same value cannot change the order.
             if order.iter().take(at).any(|earlier| earlier.by == clause.by) {
                 continue;
             }
@@ -142,7 +142,7 @@ impl Collector for OrderedTopDocs {
 
     fn merge_fruits(&self, segments: Vec<SegmentTopHits>) -> tantivy::Result<Vec<SearchHit>> {
         self.budget.check();
-        // Each segment's memory is kept until its documents have been ordered.
+        // The memory of each segment is released after all documents are ordered.
         let (segments, _memory): (Vec<_>, Vec<_>) =
             segments.into_iter().map(|segment| (segment.documents, segment.memory)).unzip();
         let mut all: Vec<RankedHit> = segments.into_iter().flatten().collect();
@@ -169,7 +169,7 @@ impl OrderedTopDocs {
     }
 }
 
-/// Where a clause reads its values in one segment.
+/// The column that a clause reads in one segment.
 enum SegmentSortColumn {
     Score,
     Text(Option<StrColumn>),
@@ -178,7 +178,8 @@ enum SegmentSortColumn {
 }
 
 impl SegmentSortColumn {
-    /// Where a document stands in a rising order. Texts are compared by their place in the segment's dictionary.
+    /// Returns the ascending rank of a document. Strings are ranked by their ordinal in the
+    /// segment's dictionary.
     fn read(&self, doc: DocId, score: Score) -> Place {
         match self {
             Self::Score => Some(f64::from(score).to_u64()),
@@ -189,7 +190,7 @@ impl SegmentSortColumn {
                     (Some(latitude), Some(longitude)) => {
                         geo::kilometres(*from, GeoPoint { longitude, latitude })
                     }
-                    // A document without a place is farther away than any other.
+                    // A document without a point is farther away than all others.
                     _ => f64::INFINITY,
                 };
                 Some(kilometres.to_u64())
@@ -198,10 +199,10 @@ impl SegmentSortColumn {
     }
 }
 
-/// A number that grows with the value; no value comes before every other.
+/// A number that increases with the value. `None` sorts before all values.
 type Place = Option<u64>;
 
-/// Smaller is earlier, whatever the direction of the clause.
+/// A smaller rank sorts first, in both directions of the clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum SortRank {
     Rising(Place),
@@ -220,19 +221,19 @@ impl SortRank {
     }
 }
 
-/// The first documents of one segment.
+/// Collects the first documents of one segment.
 pub struct SegmentTopDocs {
     segment: SegmentOrdinal,
     sources: Vec<(SegmentSortColumn, bool)>,
     limit: usize,
     scorer: Option<SegmentScorer>,
-    /// The last one on top.
+    /// The last document of the order is on top.
     best: BinaryHeap<TopCandidate>,
     scratch: Vec<SortRank>,
     memory: MemoryReservation,
 }
 
-/// What one segment found.
+/// The first documents of one segment.
 pub struct SegmentTopHits {
     documents: Vec<RankedHit>,
     memory: MemoryReservation,
@@ -242,7 +243,7 @@ pub struct SegmentTopHits {
 struct TopCandidate {
     keys: Vec<SortRank>,
     doc: DocId,
-    /// The bits of the score; only carried along.
+    /// The bits of the score. They are not compared.
     score: u32,
 }
 
@@ -257,7 +258,7 @@ impl SegmentCollector for SegmentTopDocs {
         }
         if self.best.len() >= self.limit {
             let Some(mut last) = self.best.peek_mut() else { return };
-            // Documents come in rising order, so an equal one comes later.
+            // Documents come in ascending order, so an equal document sorts later.
             if self.scratch >= last.keys {
                 return;
             }
@@ -266,7 +267,7 @@ impl SegmentCollector for SegmentTopDocs {
             last.score = score.to_bits();
             return;
         }
-        // A heap doubles when it grows, and is made a list for the answer.
+        // A heap doubles its capacity when it grows, and the result is a list.
         let keys = self.scratch.len() * (size_of::<SortRank>() + size_of::<SortValue>());
         self.memory.grow(2 * size_of::<TopCandidate>() + size_of::<RankedHit>() + keys);
         self.best.push(TopCandidate { keys: self.scratch.clone(), doc, score: score.to_bits() });
@@ -294,7 +295,7 @@ impl SegmentCollector for SegmentTopDocs {
     }
 }
 
-/// A document with what it is compared by across segments.
+/// A document with the values that are compared across segments.
 pub struct RankedHit {
     keys: Vec<SortValue>,
     hit: SearchHit,
@@ -302,6 +303,6 @@ pub struct RankedHit {
 
 enum SortValue {
     Number(SortRank),
-    /// No text sorts before every other one.
+    /// `None` sorts before all strings.
     Text(Option<String>),
 }

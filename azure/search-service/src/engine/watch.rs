@@ -1,4 +1,4 @@
-//! Searches of tantivy that look at the budget of their request.
+//! tantivy queries and collectors that check the budget of a request.
 
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::query::{EnableScoring, Explanation, Query, QueryClone as _, Scorer, Weight};
@@ -6,7 +6,7 @@ use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader, Term};
 
 use crate::budget::Budget;
 
-/// A collector that only looks at the budget, at every document that others collect.
+/// A collector that checks the budget at every collected document.
 pub struct BudgetCollector(pub Budget);
 
 impl Collector for BudgetCollector {
@@ -41,7 +41,8 @@ impl SegmentCollector for BudgetCollector {
     fn harvest(self) {}
 }
 
-/// The same query. The budget is looked at before a segment is opened: a part of a filter may read a whole column then.
+/// Wraps a query. The budget is checked before a segment is opened, because a part of a filter may then
+/// read a whole column.
 #[derive(Debug)]
 pub struct BudgetedQuery {
     query: Box<dyn Query>,

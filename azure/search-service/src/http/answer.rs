@@ -1,4 +1,4 @@
-//! Answers: a status, a body and the headers that every answer of Azure AI Search has.
+//! Responses: the status, the body, and the headers of every response of Azure AI Search.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::ApiError;
 
-/// How much OData is to be in the bodies.
+/// The amount of OData metadata in response bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetadataLevel {
     None,
@@ -19,7 +19,7 @@ pub enum MetadataLevel {
     Full,
 }
 
-/// What is answered when things go well.
+/// A response before its common headers are added.
 #[derive(Debug, Clone)]
 pub struct HttpReply {
     status: StatusCode,
@@ -36,14 +36,14 @@ enum ReplyBody {
 }
 
 impl HttpReply {
-    /// JSON that is written already.
+    /// Creates a response from serialized JSON.
     pub fn raw(status: StatusCode, json: impl Into<Bytes>) -> Self {
         Self { status, body: ReplyBody::Json(json.into()), headers: Vec::new() }
     }
 
     pub fn json(status: StatusCode, value: &impl Serialize) -> Result<Self, ApiError> {
         let bytes =
-            serde_json::to_vec(value).map_err(|error| ApiError::internal("writing an answer", error))?;
+            serde_json::to_vec(value).map_err(|error| ApiError::internal("writing a response", error))?;
         Ok(Self::raw(status, bytes))
     }
 
@@ -55,7 +55,7 @@ impl HttpReply {
         Self { status: StatusCode::OK, body: ReplyBody::Text(text.into()), headers: Vec::new() }
     }
 
-    /// An error as a client gets it.
+    /// Creates the response for an error.
     pub fn from_error(error: &ApiError) -> Self {
         let details: Vec<_> = error
             .details
@@ -70,7 +70,7 @@ impl HttpReply {
         let reply = Self { status: error.status, body: ReplyBody::Error(bytes), headers: Vec::new() };
         match error.status {
             StatusCode::UNAUTHORIZED => reply.with_header(WWW_AUTHENTICATE, "ApiKey"),
-            // What ran out of its time, or cannot be opened, does not get better by waiting.
+            // A retry does not help after a timeout, or if an index cannot be opened.
             StatusCode::SERVICE_UNAVAILABLE if error.code == "ServiceUnavailable" => {
                 reply.with_header(RETRY_AFTER, "1")
             }
@@ -78,7 +78,7 @@ impl HttpReply {
         }
     }
 
-    /// Adds a header; one that cannot be written is left out.
+    /// Adds a header. An invalid value is ignored.
     #[must_use]
     pub fn with_header(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
@@ -92,7 +92,7 @@ impl HttpReply {
     }
 }
 
-/// What an answer needs to know of its request.
+/// The parts of a request that its response needs.
 pub(super) struct ReplyContext {
     pub(super) started: Instant,
     pub(super) client_request_id: Option<String>,
@@ -118,7 +118,7 @@ impl ReplyContext {
             headers.insert("preference-applied", applied);
         }
         headers.insert("elapsed-time", HeaderValue::from(self.elapsed_millis()));
-        // Azure uses the client's id as its own, and answers it under three names.
+        // Azure uses the client's id as its own, and returns it in three headers.
         let id = self.client_request_id.clone().unwrap_or_else(new_id);
         if let Ok(id) = HeaderValue::from_str(&id) {
             if self.client_request_id.is_some() {
@@ -148,10 +148,10 @@ impl MetadataLevel {
     }
 }
 
-/// A random UUID.
+/// Returns a random UUID.
 fn new_id() -> String {
     let mut bytes = [0; 16];
-    // Without randomness the id is all zeros: it only serves to find a request in a log.
+    // Without randomness the id is all zeros. It is only used to find a request in a log.
     let _ = getrandom::fill(&mut bytes);
     let random = u128::from_be_bytes(bytes) & !(0xF << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
     let hex = format!("{random:032x}");

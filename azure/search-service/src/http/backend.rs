@@ -1,7 +1,7 @@
-//! What the HTTP side asks of the engine: everything that is not reading and writing definitions.
+//! The interface from the HTTP layer to the engine: everything except reading and writing definitions.
 //!
-//! Names have been looked up before a call: an index exists and an alias is resolved, an indexer, skillset,
-//! knowledge base or source exists.
+//! The HTTP layer resolves names before a call. An index exists and its alias is resolved, and an
+//! indexer, skillset, knowledge base or knowledge source exists.
 
 use std::pin::Pin;
 
@@ -14,15 +14,16 @@ use crate::budget::Budget;
 use super::answer::{HttpReply, MetadataLevel};
 use super::parameters;
 
-/// A future that answers a call.
+/// The future of a call to the engine.
 pub type Answering<'a, T> = Pin<Box<dyn Future<Output = Result<T, ApiError>> + Send + 'a>>;
 
-/// The engine. A panic in one of its futures is answered 500 and ends nothing else.
+/// The engine. A panic in one of its futures becomes a response with status 500 and affects no other request.
 ///
-/// A client that goes away drops the future. Work belongs into [`Budget::run_blocking`], which ends it then, or finishes what must
-/// be finished.
+/// The future is dropped when the client disconnects. Long work belongs in [`Budget::run_blocking`],
+/// which then stops it, or finishes work that must be finished.
 pub trait Backend: Send + Sync + 'static {
-    /// A batch as it was sent, not parsed yet. Answers 200, or 207 when some documents failed.
+    /// Indexes a batch. `body` is the unparsed request body. The response is 200, or 207 if some
+    /// documents failed.
     fn index_documents<'a>(
         &'a self,
         context: &'a RequestContext,
@@ -32,7 +33,7 @@ pub trait Backend: Send + Sync + 'static {
     fn search<'a>(&'a self, context: &'a RequestContext, call: SearchCall) -> Answering<'a, HttpReply>;
     fn suggest<'a>(&'a self, context: &'a RequestContext, call: SearchCall) -> Answering<'a, HttpReply>;
     fn autocomplete<'a>(&'a self, context: &'a RequestContext, call: SearchCall) -> Answering<'a, HttpReply>;
-    /// `select` as in the option `$select`.
+    /// Looks up a document. `select` is the value of `$select`.
     fn lookup<'a>(
         &'a self,
         context: &'a RequestContext,
@@ -47,15 +48,16 @@ pub trait Backend: Send + Sync + 'static {
         index: &'a str,
         request: Value,
     ) -> Answering<'a, HttpReply>;
-    /// See [`super::statistics`] for the shapes of these three.
+    /// Returns statistics. [`super::statistics`] has the formats of these three.
     fn index_statistics<'a>(&'a self, context: &'a RequestContext, index: &'a str) -> Answering<'a, Value>;
     fn all_index_statistics<'a>(&'a self, context: &'a RequestContext) -> Answering<'a, Value>;
     fn service_statistics<'a>(&'a self, context: &'a RequestContext) -> Answering<'a, Value>;
 
-    /// Starts a run and does not wait for it.
+    /// Starts a run and does not wait for its end.
     fn run_indexer<'a>(&'a self, context: &'a RequestContext, name: &'a str) -> Answering<'a, ()>;
     fn reset_indexer<'a>(&'a self, context: &'a RequestContext, name: &'a str) -> Answering<'a, ()>;
-    /// `request` is an object, empty if there was no body; `overwrite` takes earlier requests back.
+    /// `request` is an object, which is empty if the request has no body. `overwrite` replaces
+    /// earlier requests.
     fn reset_documents<'a>(
         &'a self,
         context: &'a RequestContext,
@@ -81,7 +83,7 @@ pub trait Backend: Send + Sync + 'static {
     fn knowledge_source_status<'a>(&'a self, name: &'a str) -> Answering<'a, Value>;
 }
 
-/// A search, suggestion or autocompletion, in the shape of POST whichever way it came.
+/// The parameters of a search, suggestion or autocompletion, in the format of POST for both methods.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchCall {
     pub index: String,
@@ -89,38 +91,38 @@ pub struct SearchCall {
     pub via: SearchMethod,
 }
 
-/// How a search came, and so how its next page is asked for.
+/// The HTTP method of a search. It determines the link to the next page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchMethod {
     Get,
     Post,
 }
 
-/// What a call may need to know of its request.
+/// The parts of a request that a call may need.
 #[derive(Debug, Clone)]
 pub struct RequestContext {
-    /// Where the client found the service: `http://localhost:8080`.
+    /// The base URL that the client used, such as `http://localhost:8080`.
     pub base: String,
     pub api_version: String,
     pub metadata: MetadataLevel,
     /// The header `x-ms-query-source-authorization`, without `Bearer`.
     pub query_source_authorization: Option<String>,
-    /// What the request may take.
+    /// The budget of the request.
     pub budget: Budget,
 }
 
 impl RequestContext {
-    /// `@odata.context` of an answer with documents, if the client wants it.
+    /// Returns `@odata.context` for documents, if the client wants metadata.
     pub fn documents_context(&self, index: &str) -> Option<String> {
         self.context_url(|base| format!("{base}/indexes('{index}')/$metadata#docs(*)"))
     }
 
-    /// `@odata.context` of one definition.
+    /// Returns `@odata.context` for one definition.
     pub(super) fn entity_context(&self, collection: &str) -> Option<String> {
         self.context_url(|base| format!("{base}/$metadata#{collection}/$entity"))
     }
 
-    /// `@odata.context` of a list of definitions.
+    /// Returns `@odata.context` for a list of definitions.
     pub(super) fn list_context(&self, collection: &str, select: Option<&str>) -> Option<String> {
         self.context_url(|base| match select {
             Some(select) => format!("{base}/$metadata#{collection}({select})"),
@@ -128,13 +130,13 @@ impl RequestContext {
         })
     }
 
-    /// `@odata.context` of a value of this type.
+    /// Returns `@odata.context` for a value of the given type.
     pub(super) fn type_context(&self, name: &str) -> Option<String> {
         let version = self.api_version.replace('-', "_");
         self.context_url(|base| format!("{base}/$metadata#Microsoft.Azure.Search.V{version}.{name}"))
     }
 
-    /// `@odata.nextLink` of a search that goes on with these parameters.
+    /// Returns `@odata.nextLink` for the next page of a search, with these parameters.
     pub fn next_link(&self, index: &str, via: SearchMethod, next: &Map<String, Value>) -> String {
         let (base, version) = (&self.base, &self.api_version);
         match via {

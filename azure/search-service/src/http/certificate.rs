@@ -1,7 +1,8 @@
-//! Certificates for TLS on this machine: an authority of our own, and what it signs for the listener.
+//! TLS certificates for this machine: a local certificate authority, and the listener's certificate that
+//! it signs.
 //!
-//! Both are made at the first start and kept in `tls/`. Clients trust `ca.pem`, which stays the same for ten
-//! years; the listener's own certificate is renewed at a start when it has less than a month left.
+//! Both are created at the first start and kept in `tls/`. Clients trust `ca.pem`, which is valid for ten
+//! years. The listener's certificate is renewed at a start if it expires within a month.
 
 use std::fs;
 use std::io;
@@ -23,32 +24,33 @@ use tokio_rustls::rustls::{self, ServerConfig};
 
 use crate::files::{self, FileAccess};
 
-/// What the listener needs for TLS.
+/// The TLS configuration of the listener.
 pub struct TlsCertificates {
     pub acceptor: TlsAcceptor,
-    /// What clients have to trust.
+    /// The certificate file that clients must trust.
     pub authority: PathBuf,
 }
 
-/// Why there is no TLS.
+/// An error that prevents TLS.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    #[error("{}: {source}\n  fix: make the folder of the data writable, or serve without TLS", path.display())]
+    #[error("{}: {source}\n  fix: make the data folder writable, or serve without TLS", path.display())]
     File { path: PathBuf, source: io::Error },
-    #[error("a certificate could not be made: {0}")]
+    #[error("a certificate could not be created: {0}")]
     Make(#[from] rcgen::Error),
-    #[error("the certificates cannot be used: {0}\n  fix: remove the folder tls in the folder of the data")]
+    #[error("the certificates cannot be used: {0}\n  fix: delete the folder tls in the data folder")]
     Use(#[from] rustls::Error),
 }
 
-/// The names that every certificate has.
+/// The names in every certificate.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 const AUTHORITY_DAYS: i64 = 3650;
-/// Some clients refuse certificates for more than 398 days.
+/// Some clients reject certificates that are valid for more than 398 days.
 const LEAF_DAYS: i64 = 365;
 const RENEW_DAYS: i64 = 30;
 
-/// Reads the certificates in this folder's `tls`, or makes them. `names` are further names of this machine.
+/// Reads the certificates in `tls` in this folder, or creates them. `names` are additional names of
+/// this machine.
 pub fn open(folder: &Path, names: &[String]) -> Result<TlsCertificates, CertificateError> {
     let files = CertificateFiles::new(folder)?;
     let names: Vec<String> =
@@ -75,13 +77,13 @@ struct CertificateFiles {
     notes: PathBuf,
 }
 
-/// What is known of the files beside them, since nothing here reads certificates.
+/// Facts about the certificates, stored next to them. This module does not parse certificates.
 #[derive(Serialize, Deserialize)]
 struct CertificateNotes {
     authority_until: DateTime<Utc>,
     leaf_until: DateTime<Utc>,
     names: Vec<String>,
-    /// SHA-256 of both certificates: notes on others do not count.
+    /// SHA-256 of both certificates. Notes with another digest are ignored.
     digest: String,
 }
 
@@ -107,13 +109,14 @@ impl CertificateFiles {
             })
     }
 
-    /// The notes, if they are about these files.
+    /// Returns the notes if they belong to these files.
     fn notes(&self) -> Option<CertificateNotes> {
         let notes: CertificateNotes = serde_json::from_slice(&fs::read(&self.notes).ok()?).ok()?;
         (notes.digest == self.digest().ok()?).then_some(notes)
     }
 
-    /// A new certificate for the listener, and a new authority only if the old one is no good any more.
+    /// Creates a new certificate for the listener. Creates a new authority only if the old one is invalid
+    /// or expires too early.
     fn renew(&self, names: &[String], now: DateTime<Utc>) -> Result<(), CertificateError> {
         let kept = self.kept_authority(now + Duration::days(LEAF_DAYS));
         let (key, authority_until) = match kept {
@@ -140,12 +143,12 @@ impl CertificateFiles {
             path: self.notes.clone(),
             source: io::Error::other(error),
         })?;
-        // Last: a start that was cut short makes them again.
+        // The notes are written last. After an interrupted start the certificates are created again.
         self.write(&self.notes, &text, FileAccess::Everyone)
     }
 
-    /// The authority's key and end, if it lasts until then. Its certificate has the same name as the one made
-    /// from [`authority_params`], which is all that an issuer has to share with it.
+    /// Returns the key and the expiry of the authority if it is valid long enough. An issuer needs only
+    /// the same name as the certificate, and [`authority_params`] sets that name.
     fn kept_authority(&self, until: DateTime<Utc>) -> Option<(KeyPair, DateTime<Utc>)> {
         let notes = self.notes().filter(|notes| notes.authority_until > until)?;
         let key = KeyPair::from_pem(&fs::read_to_string(&self.authority_key).ok()?).ok()?;
@@ -204,7 +207,7 @@ fn named(name: &str) -> DistinguishedName {
     names
 }
 
-/// From the day before, for clients whose clocks are late.
+/// Sets the validity. It starts one day early, for clients with slow clocks.
 fn set_validity(params: &mut CertificateParams, from: DateTime<Utc>, until: DateTime<Utc>) {
     let day = |time: DateTime<Utc>| {
         let number = |number: u32| u8::try_from(number).unwrap_or(1);
@@ -224,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_are_made_once() {
+    fn certificates_are_created_once() {
         let folder = TestFolder::new();
         let first = open(folder.path(), &[]).unwrap();
         let before = fs::read(folder.path().join("tls/server.pem")).unwrap();
@@ -249,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn another_name_or_a_damaged_file_makes_new_ones() {
+    fn a_new_name_or_a_damaged_file_creates_new_certificates() {
         let folder = TestFolder::new();
         open(folder.path(), &[]).unwrap();
         let files = CertificateFiles::new(folder.path()).unwrap();

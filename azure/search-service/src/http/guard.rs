@@ -1,4 +1,4 @@
-//! Who may do what: keys, and what keeps web pages away when there are none.
+//! Authentication with API keys. Without keys, requests from foreign web pages are rejected.
 
 use std::net::IpAddr;
 
@@ -12,8 +12,8 @@ use crate::keys::{ApiKeys, KeyRole};
 use super::request::{QueryOptions, RequestHeaders};
 use super::route::{IndexOperation, Route};
 
-/// Refuses a request that says twice, differently or not at all which host it is for: a proxy on the way may have read
-/// it otherwise.
+/// Rejects a request with a missing, repeated or contradictory host. A proxy may have read another host
+/// from it.
 pub(super) fn check_host(parts: &Parts) -> Result<(), ApiError> {
     let mut hosts = parts.headers.get_all(HOST).iter();
     let clear = match (hosts.next(), hosts.next(), parts.uri.authority()) {
@@ -28,11 +28,11 @@ pub(super) fn check_host(parts: &Parts) -> Result<(), ApiError> {
     Err(ApiError::new(
         StatusCode::BAD_REQUEST,
         "InvalidHost",
-        "The request must have one header 'Host', and no other host in its target.",
+        "The request must have exactly one 'Host' header, and its target must not name another host.",
     ))
 }
 
-/// Refuses a request whose key does not open this route.
+/// Rejects a request whose key does not authorize this route.
 pub(super) fn check_key(
     keys: &ApiKeys,
     headers: &RequestHeaders<'_>,
@@ -48,13 +48,13 @@ pub(super) fn check_key(
             return Err(ApiError::new(
                 StatusCode::FORBIDDEN,
                 "AuthenticationFailed",
-                "This service knows no tokens, only keys. Send one of its keys in the header 'api-key'.",
+                "This service supports no tokens, only API keys. Send one of its keys in the 'api-key' header.",
             ));
         }
         return Err(ApiError::new(
             StatusCode::UNAUTHORIZED,
             "AuthenticationRequired",
-            "The request has no key. Send one of the service's keys in the header 'api-key'.",
+            "The request has no API key. Send one of the service's keys in the 'api-key' header.",
         ));
     };
     match keys.role(presented) {
@@ -68,29 +68,30 @@ pub(super) fn check_key(
         None => Err(ApiError::new(
             StatusCode::FORBIDDEN,
             "AuthenticationFailed",
-            "The key in 'api-key' is not a key of this service.",
+            "The API key in the 'api-key' header is not valid for this service.",
         )),
     }
 }
 
-/// Without keys everyone on this machine is trusted, but not every web page that is open on it.
+/// Rejects requests of foreign web pages. Without keys, all programs on this machine are trusted, but web
+/// pages in a browser are not.
 ///
-/// A page of another origin is known by its header Origin. One that had its own name point to this machine is
-/// known by that name: only names that no stranger can own are served.
+/// The Origin header identifies a page of another origin. In a DNS rebinding attack, the Host header has
+/// the attacker's domain. Only names that cannot be public domains are accepted.
 pub(super) fn check_origin(headers: &RequestHeaders<'_>, method: &Method) -> Result<(), ApiError> {
     if let Some(origin) = headers.get("origin") {
         let host = origin.parse::<Uri>().ok().and_then(|uri| uri.host().map(str::to_owned));
         if !host.is_some_and(|host| is_loopback(&host)) {
-            return Err(foreign(&format!("a web page of the origin '{origin}' sent this {method}")));
+            return Err(foreign(&format!("a web page of the origin '{origin}' sent this {method} request")));
         }
     }
     let Some(authority) = headers.get("host") else { return Ok(()) };
     let host = host_of(authority);
     let private = is_loopback(host) || host.parse::<IpAddr>().is_ok() || !host.contains('.');
-    if private { Ok(()) } else { Err(foreign(&format!("it was asked for as '{host}'"))) }
+    if private { Ok(()) } else { Err(foreign(&format!("the request was sent to the host '{host}'"))) }
 }
 
-/// `localhost:8080` or `[::1]:8080` without the port.
+/// Returns `localhost:8080` or `[::1]:8080` without the port.
 fn host_of(authority: &str) -> &str {
     match authority.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -108,7 +109,7 @@ fn foreign(why: &str) -> ApiError {
     ApiError::new(
         StatusCode::FORBIDDEN,
         "ForeignOrigin",
-        format!("The service runs without keys, and {why}. Run it with keys to allow this."),
+        format!("The service runs without API keys, and {why}. Run it with API keys to allow this."),
     )
 }
 
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_pages_are_refused_without_keys() {
+    fn rejects_foreign_origins_without_keys() {
         for origin in ["http://localhost:3000", "http://127.0.0.1", "https://[::1]:8443"] {
             assert!(page(http::header::ORIGIN, origin).is_ok(), "{origin}");
         }
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_strangers_can_own_are_refused_without_keys() {
+    fn rejects_public_host_names_without_keys() {
         for host in
             ["localhost:8080", "127.0.0.1:80", "[::1]:80", "192.168.1.5", "search:8080", "a.localhost"]
         {

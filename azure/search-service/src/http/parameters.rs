@@ -1,4 +1,4 @@
-//! Options of GET as parameters of POST, and back.
+//! Converts query parameters of GET into body parameters of POST, and back.
 
 use serde_json::{Map, Number, Value};
 
@@ -6,7 +6,7 @@ use crate::ApiError;
 
 use super::request::{self, QueryOptions};
 
-/// One parameter of a search: its name as an option of GET, its name in the body of POST, and its type.
+/// A parameter of a search: its name in GET, its name in the body of POST, and its type.
 struct SearchParameter(&'static str, &'static str, ParameterType);
 
 #[derive(Clone, Copy, PartialEq)]
@@ -15,7 +15,7 @@ enum ParameterType {
     Boolean,
     Integer,
     Number,
-    /// The option may be there several times; the body has an array.
+    /// The query parameter may be repeated. The body has an array.
     Many,
 }
 
@@ -93,9 +93,9 @@ pub(super) fn autocomplete_parameters(options: &QueryOptions) -> Result<Map<Stri
     from_options(options, AUTOCOMPLETE)
 }
 
-/// Options that ask for these parameters of a search, each with `&` before it.
+/// Returns the query string for these parameters of a search. Each parameter starts with `&`.
 ///
-/// What an option cannot say, such as a vector, is left out.
+/// Parameters without a query string form, such as vectors, are skipped.
 pub fn to_options(parameters: &Map<String, Value>) -> String {
     let mut options = String::new();
     for SearchParameter(option, member, _) in SEARCH {
@@ -124,7 +124,7 @@ fn from_options(options: &QueryOptions, known: &[SearchParameter]) -> Result<Map
             Some(Value::Array(values)) => values.push(value),
             Some(_) => {
                 return Err(ApiError::invalid(format!(
-                    "The option '{option}' is there twice. Give it once."
+                    "The query parameter '{option}' is repeated. Send it once."
                 )));
             }
             None if *shape == Many => {
@@ -138,18 +138,21 @@ fn from_options(options: &QueryOptions, known: &[SearchParameter]) -> Result<Map
     Ok(parameters)
 }
 
-/// Options of others are ignored, but not those that look like a mistake.
+/// Rejects an unknown query parameter that looks like a mistake. Other unknown parameters are ignored.
 fn refuse_unknown(name: &str, known: &[SearchParameter]) -> Result<(), ApiError> {
     let same = |known: &&SearchParameter| {
         known.0.trim_start_matches('$').eq_ignore_ascii_case(name.trim_start_matches('$')) || known.1 == name
     };
     if let Some(meant) = known.iter().find(same) {
-        return Err(ApiError::invalid(format!("The option '{name}' is written '{}' here.", meant.0)));
+        return Err(ApiError::invalid(format!(
+            "The query parameter '{name}' is not known. Use '{}'.",
+            meant.0
+        )));
     }
     if name.starts_with('$') {
         let names: Vec<_> = known.iter().map(|known| known.0).filter(|name| name.starts_with('$')).collect();
         return Err(ApiError::invalid(format!(
-            "There is no option '{name}' here, only {}.",
+            "The query parameter '{name}' is not supported here. Use one of: {}.",
             names.join(", ")
         )));
     }
@@ -160,16 +163,15 @@ fn typed(option: &str, value: &str, shape: ParameterType) -> Result<Value, ApiEr
     match shape {
         Text | Many => Ok(Value::from(value)),
         Boolean => request::boolean(option, value).map(Value::Bool),
-        Integer => value
-            .parse::<i64>()
-            .map(Value::from)
-            .map_err(|_| ApiError::invalid(format!("The option '{option}' must be a whole number."))),
+        Integer => value.parse::<i64>().map(Value::from).map_err(|_| {
+            ApiError::invalid(format!("The query parameter '{option}' must be a whole number."))
+        }),
         ParameterType::Number => value
             .parse()
             .ok()
             .and_then(Number::from_f64)
             .map(Value::Number)
-            .ok_or_else(|| ApiError::invalid(format!("The option '{option}' must be a number."))),
+            .ok_or_else(|| ApiError::invalid(format!("The query parameter '{option}' must be a number."))),
     }
 }
 
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn options_become_the_body_of_post() {
+    fn query_parameters_become_the_body_of_post() {
         let query = "api-version=2025-09-01&search=a%20b&$count=true&facet=cat,count:5&facet=tags&$top=5&$skip=10\
                      &$filter=id%20eq%20%271%27&$orderby=a%20desc,b&minimumCoverage=80.5&scoringParameter=x-1\
                      &queryType=full&$select=id,t";
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_refused_and_strangers_ignored() {
+    fn rejects_mistakes_and_ignores_other_parameters() {
         for (query, hint) in [
             ("filter=x", "'$filter'"),
             ("$searchMode=all", "'searchMode'"),
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_become_options_again() {
+    fn parameters_become_query_parameters_again() {
         let query = "search=a%20%26b&$count=true&facet=cat&facet=tags&$filter=x%20eq%20%27%C3%A4%27&$skip=50";
         let Value::Object(parameters) = search(query).unwrap() else { panic!("no object") };
         assert_eq!(to_options(&parameters), format!("&{query}"));

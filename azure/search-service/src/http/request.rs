@@ -1,4 +1,4 @@
-//! What a request says besides its path: options, headers and a JSON body.
+//! The query parameters, headers and JSON body of a request.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use crate::resources::MatchConditions;
 use super::answer::MetadataLevel;
 use super::route::decode;
 
-/// The first version of the API that has everything in the shape that is used here.
+/// The first API version that has all formats of this service.
 const FIRST_VERSION: &str = "2024-07-01";
 
-/// The options after the question mark, decoded.
+/// The decoded query parameters.
 #[derive(Debug, Default)]
 pub(crate) struct QueryOptions(Vec<(String, String)>);
 
@@ -24,7 +24,7 @@ impl QueryOptions {
         let parts = query.unwrap_or_default().split('&').filter(|part| !part.is_empty());
         let pairs = parts.map(|part| {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
-            // As in forms, which is how every client and every proxy reads it.
+            // A plus sign is a space, as in forms.
             let text = |part: &str| decode(&part.replace('+', " "));
             Ok((text(name)?, text(value)?))
         });
@@ -35,12 +35,14 @@ impl QueryOptions {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// An option that may be there once.
+    /// Returns a query parameter that must not be repeated.
     pub(crate) fn one(&self, name: &str) -> Result<Option<&str>, ApiError> {
         let mut values = self.iter().filter(|(given, _)| *given == name).map(|(_, value)| value);
         let first = values.next();
         if values.next().is_some() {
-            return Err(ApiError::invalid(format!("The option '{name}' is there twice. Give it once.")));
+            return Err(ApiError::invalid(format!(
+                "The query parameter '{name}' is repeated. Send it once."
+            )));
         }
         Ok(first)
     }
@@ -49,23 +51,23 @@ impl QueryOptions {
         self.one(name)?.map_or(Ok(false), |value| boolean(name, value))
     }
 
-    /// The version of the API that the client speaks. Any dated one will do, if it is not too old.
+    /// Returns the API version of the request. Any dated version is accepted if it is new enough.
     pub(crate) fn api_version(&self) -> Result<&str, ApiError> {
         let known = format!(
-            "Accepted are {FIRST_VERSION} and every later one of the form YYYY-MM-DD or YYYY-MM-DD-preview, such \
+            "Supported versions are {FIRST_VERSION} and later, in the form YYYY-MM-DD or YYYY-MM-DD-preview, such \
              as 2025-09-01 or 2026-04-01"
         );
         let Some(version) = self.one("api-version")? else {
             return Err(ApiError::new(
                 http::StatusCode::BAD_REQUEST,
                 "MissingApiVersionParameter",
-                format!("The option 'api-version' is missing. {known}."),
+                format!("The query parameter 'api-version' is missing. {known}."),
             ));
         };
         let problem = match version_date(version) {
             Some(date) if date >= FIRST_VERSION => return Ok(version),
             Some(_) => "is too old for this service",
-            None => "is not a version",
+            None => "is not valid",
         };
         let shown: String = version.chars().take(40).collect();
         Err(ApiError::new(
@@ -76,7 +78,7 @@ impl QueryOptions {
     }
 }
 
-/// The date in `2025-08-01-preview`.
+/// Returns the date in a version such as `2025-08-01-preview`.
 fn version_date(version: &str) -> Option<&str> {
     let (date, suffix) = version.split_at_checked(10)?;
     let dated = chrono::NaiveDate::parse_from_str(date, "%Y-%m-%d").is_ok()
@@ -88,11 +90,11 @@ pub(crate) fn boolean(name: &str, value: &str) -> Result<bool, ApiError> {
     match value.to_ascii_lowercase().as_str() {
         "true" => Ok(true),
         "false" => Ok(false),
-        _ => Err(ApiError::invalid(format!("The option '{name}' must be true or false."))),
+        _ => Err(ApiError::invalid(format!("The query parameter '{name}' must be true or false."))),
     }
 }
 
-/// The headers that matter here.
+/// The headers that this service uses.
 pub(crate) struct RequestHeaders<'a>(pub(crate) &'a HeaderMap);
 
 impl<'a> RequestHeaders<'a> {
@@ -105,7 +107,7 @@ impl<'a> RequestHeaders<'a> {
         MatchConditions { if_match: owned("if-match"), if_none_match: owned("if-none-match") }
     }
 
-    /// Whether a changed definition is to be answered, and not only its ETag.
+    /// Returns whether the response to an update must contain the definition, and not only its ETag.
     pub(crate) fn wants_representation(&self) -> bool {
         let all = self.0.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
         let mut preferences = all.flat_map(|value| value.split([',', ';']));
@@ -126,25 +128,25 @@ impl<'a> RequestHeaders<'a> {
         }
     }
 
-    /// The client's own id for the request, if it can be sent back.
+    /// Returns the client's request id if it can be sent back.
     pub(crate) fn client_request_id(&self) -> Option<&'a str> {
         let id = self.get("x-ms-client-request-id").or_else(|| self.get("client-request-id"))?;
         (!id.is_empty() && id.len() <= 128 && id.bytes().all(|byte| byte.is_ascii_graphic())).then_some(id)
     }
 }
 
-/// Parses a body whatever its content type says: some clients send none.
+/// Parses a body. The content type is ignored, because some clients send none.
 pub(crate) fn parse_json(body: &[u8]) -> Result<Value, ApiError> {
     let text = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     if text.trim_ascii().is_empty() {
         return Err(ApiError::invalid("The request has no body. Send a JSON object."));
     }
-    serde_json::from_slice::<StrictJson>(text).map(|strict| strict.0).map_err(|error| {
-        ApiError::invalid(format!("The body of the request is not valid JSON: {error}. Correct it there."))
-    })
+    serde_json::from_slice::<StrictJson>(text)
+        .map(|strict| strict.0)
+        .map_err(|error| ApiError::invalid(format!("The body of the request is not valid JSON: {error}.")))
 }
 
-/// A JSON object, or an empty one if there is no body.
+/// Parses a JSON object. An empty body becomes an empty object.
 pub(crate) fn parse_optional_object(body: &[u8]) -> Result<Value, ApiError> {
     if body.trim_ascii().is_empty() { Ok(Value::Object(Map::new())) } else { parse_object(body) }
 }
@@ -154,10 +156,10 @@ pub(crate) fn parse_object(body: &[u8]) -> Result<Value, ApiError> {
     if value.is_object() {
         return Ok(value);
     }
-    Err(ApiError::invalid("The body of the request must be a JSON object, with { at its start."))
+    Err(ApiError::invalid("The body of the request must be a JSON object."))
 }
 
-/// Any JSON value in which no object has the same member twice.
+/// A JSON value without repeated object members.
 struct StrictJson(Value);
 
 impl<'de> Deserialize<'de> for StrictJson {
@@ -215,7 +217,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
         let mut object = Map::new();
         while let Some(name) = members.next_key::<String>()? {
             if object.contains_key(&name) {
-                return Err(de::Error::custom(format_args!("the member '{name}' is there twice")));
+                return Err(de::Error::custom(format_args!("the member '{name}' is repeated")));
             }
             let StrictJson(value) = members.next_value()?;
             object.insert(name, value);
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn any_dated_version_since_2024_07_01_will_do() {
+    fn accepts_any_dated_version_since_2024_07_01() {
         for good in ["2024-07-01", "2025-08-01-preview", "2025-08-01-Preview", "2026-04-01", "2031-01-01"] {
             assert_eq!(version(&format!("api-version={good}")).unwrap(), good);
         }
@@ -242,14 +244,14 @@ mod tests {
         {
             let error = version(&format!("api-version={bad}")).unwrap_err();
             assert_eq!(error.code, "InvalidApiVersionParameter", "{bad}");
-            assert!(error.message.contains("2024-07-01 and every later one"), "{error}");
+            assert!(error.message.contains("2024-07-01 and later"), "{error}");
         }
         assert_eq!(version("").unwrap_err().code, "MissingApiVersionParameter");
         assert!(version("api-version=2025-09-01&api-version=2025-09-01").is_err());
     }
 
     #[test]
-    fn options_are_decoded() {
+    fn query_parameters_are_decoded() {
         let options = QueryOptions::parse(Some("$filter=a%20eq+%27%2B%27&%24top=5&&empty")).unwrap();
         assert_eq!(options.one("$filter").unwrap(), Some("a eq '+'"));
         assert_eq!(options.one("$top").unwrap(), Some("5"));
@@ -258,11 +260,11 @@ mod tests {
     }
 
     #[test]
-    fn json_mistakes_are_named_with_their_place() {
+    fn json_errors_name_their_position() {
         let error = parse_json(b"{\"a\": 1,\n \"b\": }").unwrap_err();
         assert!(error.message.contains("line 2 column 7"), "{error}");
         let error = parse_json(br#"{"a": {"b": 1, "b": 2}}"#).unwrap_err();
-        assert!(error.message.contains("'b' is there twice at line 1 column 18"), "{error}");
+        assert!(error.message.contains("'b' is repeated at line 1 column 18"), "{error}");
         assert!(parse_json(b"").unwrap_err().message.contains("no body"));
         let deep = "[".repeat(100_000);
         assert!(parse_json(deep.as_bytes()).unwrap_err().message.contains("recursion limit"));
@@ -270,14 +272,14 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_skipped_and_values_stay_as_they_are() {
+    fn a_byte_order_mark_is_skipped_and_values_are_unchanged() {
         let text = br#"{"a":[1,-2,2.5,"x\u00e9",true,null,18446744073709551615]}"#;
         let with_mark = [b"\xEF\xBB\xBF".as_slice(), text].concat();
         assert_eq!(parse_json(&with_mark).unwrap(), serde_json::from_slice::<Value>(text).unwrap());
     }
 
     #[test]
-    fn accept_and_prefer_are_read_leniently() {
+    fn accept_and_prefer_are_parsed_leniently() {
         let headers = |name: &'static str, value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(name, http::HeaderValue::from_static(value));

@@ -1,21 +1,21 @@
-//! Addresses: which thing of the service a path names, and which methods it has.
+//! Routes: the resource that a path names, and its methods.
 //!
-//! Names come in two forms, `/indexes('hotels')` and `/indexes/hotels`, and actions with or without the prefix
-//! `search.`. A name in quotes is never taken for an action.
+//! Names have two forms, `/indexes('hotels')` and `/indexes/hotels`. Actions may have the prefix
+//! `search.`. A quoted name is never parsed as an action.
 
 use http::Method;
 
 use crate::ApiError;
 use crate::resources::ResourceKind;
 
-/// What a path names.
+/// The resource that a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
     /// All definitions of a kind.
     All(RouteCollection),
     /// One definition.
     One(RouteCollection, String),
-    /// Something about an index; its name may be that of an alias.
+    /// An operation on an index. The name may be an alias.
     Index(String, IndexOperation),
     Indexer(String, IndexerOperation),
     ResetSkills(String),
@@ -25,7 +25,7 @@ pub enum Route {
     IndexStatistics,
 }
 
-/// A kind, and which of its names the address used.
+/// A kind of resource, and the collection name in the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouteCollection {
     pub kind: ResourceKind,
@@ -58,12 +58,12 @@ const GET: Methods = &[Method::GET];
 const POST: Methods = &[Method::POST];
 const BOTH: Methods = &[Method::GET, Method::POST];
 
-/// Finds the route of a path, still percent-encoded, and the methods it has.
+/// Returns the route of a percent-encoded path, and its methods.
 pub fn find(path: &str) -> Result<(Route, Methods), ApiError> {
     let unknown = || {
         let shown: String = path.chars().take(200).collect();
         ApiError::not_found(format!(
-            "There is nothing at '{shown}'. Addresses look like /indexes('name')/docs."
+            "The path '{shown}' does not exist. Use a path such as /indexes('name')/docs."
         ))
     };
     let segments = segments(path)?;
@@ -95,7 +95,7 @@ fn parse_collection(word: &str) -> Option<RouteCollection> {
     Some(RouteCollection { kind, collection: kind.collection() })
 }
 
-/// What follows the name of a definition.
+/// Returns the route for the path after the name of a definition.
 fn action(kind: ResourceKind, name: String, rest: &[&str]) -> Option<(Route, Methods)> {
     let (first, more) = rest.split_first()?;
     if kind == ResourceKind::Index {
@@ -132,7 +132,7 @@ fn index_operation(first: &str, more: &[&str]) -> Option<(IndexOperation, Method
     }
 }
 
-/// Whatever is no action is a key.
+/// Returns the operation on documents. Any word that is not an action is a document key.
 fn document_operation(word: &str) -> (IndexOperation, Methods) {
     match word {
         "$count" => (IndexOperation::Count, GET),
@@ -149,7 +149,7 @@ fn document_operation(word: &str) -> (IndexOperation, Methods) {
     }
 }
 
-/// `word('name')` into its parts. Two quotes inside the name stand for one.
+/// Splits `word('name')` into its parts. Two quotes within the name are one quote.
 fn split(segment: &str) -> (&str, Option<String>) {
     let parts = segment.split_once("('").and_then(|(word, rest)| Some((word, rest.strip_suffix("')")?)));
     match parts {
@@ -158,7 +158,7 @@ fn split(segment: &str) -> (&str, Option<String>) {
     }
 }
 
-/// The decoded segments of a path. A slash in a quoted name separates nothing.
+/// Returns the decoded segments of a path. A slash within a quoted name does not separate.
 fn segments(path: &str) -> Result<Vec<String>, ApiError> {
     let mut segments = Vec::new();
     let mut rest = path.strip_prefix('/').unwrap_or(path);
@@ -174,7 +174,7 @@ fn segments(path: &str) -> Result<Vec<String>, ApiError> {
 fn end_of_segment(path: &str) -> usize {
     let plain = path.find('/').unwrap_or(path.len());
     let Some(open) = path.find("('").filter(|open| *open < plain) else { return plain };
-    // The quoted name ends where its closing is the end of the segment.
+    // The quoted name ends at a closing that also ends the segment.
     let closing = path.get(open..).unwrap_or_default().match_indices("')").map(|(at, _)| open + at + 2);
     closing
         .into_iter()
@@ -182,14 +182,14 @@ fn end_of_segment(path: &str) -> usize {
         .unwrap_or(plain)
 }
 
-/// Percent-decodes a part of an address.
+/// Percent-decodes a part of a path.
 pub(super) fn decode(text: &str) -> Result<String, ApiError> {
     if !text.contains('%') {
         return Ok(text.to_owned());
     }
     let wrong = |what: &str| {
         let shown: String = text.chars().take(200).collect();
-        ApiError::invalid(format!("The address has {what} in '{shown}'. Percent-encode its UTF-8 bytes."))
+        ApiError::invalid(format!("The path has {what} in '{shown}'. Percent-encode its UTF-8 bytes."))
     };
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn other_paths_are_unknown() {
+    fn other_paths_are_rejected() {
         for path in [
             "",
             "/",
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_encodings_are_refused() {
+    fn invalid_encodings_are_rejected() {
         for path in ["/indexes/%", "/indexes/%4", "/indexes/%zz", "/indexes/%ff", "/indexes/%+1"] {
             assert_eq!(find(path).unwrap_err().status, 400, "{path}");
         }
@@ -342,12 +342,12 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_path_is_answered(path in "(/|indexes|docs|\\('|'\\)|%[0-9a-f]{0,2}|\\PC){0,12}") {
+        fn any_path_is_parsed(path in "(/|indexes|docs|\\('|'\\)|%[0-9a-f]{0,2}|\\PC){0,12}") {
             let _ = find(&path);
         }
 
         #[test]
-        fn any_key_can_be_asked_for(key in "\\PC{0,20}") {
+        fn any_key_can_be_requested(key in "\\PC{0,20}") {
             let doubled = key.replace('\'', "''");
             let encoded: String = doubled.bytes().map(|byte| format!("%{byte:02X}")).collect();
             assert_eq!(on(&format!("/indexes('x')/docs('{encoded}')")), IndexOperation::Lookup(key));

@@ -19,8 +19,9 @@ use tokio_rustls::TlsAcceptor;
 
 use super::HttpService;
 
-/// The limits of the search service's connections: 1,024 in all, 120 s without a request, 10 s to finish requests when it
-/// stops. There is no cap for one address, because most clients are on this machine or behind one proxy.
+/// The limits of the search service's connections: 1,024 in all, 120 s without a request, 10 s to finish
+/// requests when it stops. There is no cap for one address, because most clients are on this machine or
+/// behind one proxy.
 pub fn connection_limits() -> ConnectionLimits {
     ConnectionLimits {
         connections: 1024,
@@ -31,8 +32,9 @@ pub fn connection_limits() -> ConnectionLimits {
     }
 }
 
-/// Serves every client of `listener` until `stop` completes. Then the socket is closed, current requests may finish, and
-/// connections that are still open after [`ConnectionLimits::drain`] are cut. Dropping the future cuts all connections.
+/// Serves every client of `listener` until `stop` completes. Then the socket is closed, current requests
+/// may finish, and connections that are still open after [`ConnectionLimits::drain`] are cut. Dropping
+/// the future cuts all connections.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,

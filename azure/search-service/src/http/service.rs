@@ -1,4 +1,4 @@
-//! One request from its head to its answer.
+//! Handles one request, from its head to its response.
 
 mod body;
 mod definitions;
@@ -31,9 +31,9 @@ use super::parameters;
 use super::request::{self, QueryOptions, RequestHeaders};
 use super::route::{self, IndexOperation, IndexerOperation, Route};
 
-/// The service behind the listener: keys, definitions and the engine.
+/// The HTTP service: API keys, definitions and the engine.
 pub struct HttpService {
-    /// `None` serves everyone who can reach the listener, so only on a loopback address.
+    /// `None` accepts unauthenticated requests. Use it only on a loopback address.
     keys: Option<Arc<ApiKeys>>,
     resources: Arc<ResourceRegistry>,
     backend: Arc<dyn Backend>,
@@ -41,9 +41,9 @@ pub struct HttpService {
     most_body_bytes: usize,
 }
 
-/// Four times Azure's largest batch.
+/// The maximum size of a request body: four times the largest batch of Azure.
 const MOST_BODY_BYTES: usize = 64 * 1024 * 1024;
-/// Azure's largest body of a query.
+/// The maximum size of a query body, as in Azure.
 const MOST_QUERY_BYTES: usize = 16 * 1024 * 1024;
 
 impl HttpService {
@@ -56,21 +56,21 @@ impl HttpService {
         Self { keys, resources, backend, budgets, most_body_bytes: MOST_BODY_BYTES }
     }
 
-    /// What requests may take.
+    /// Sets the limits of requests.
     #[must_use]
     pub fn with_limits(mut self, limits: RequestLimits) -> Self {
         self.budgets = ServiceBudget::new(limits);
         self
     }
 
-    /// The largest body of a request; 64 MiB if nothing is said.
+    /// Sets the maximum size of a request body. Default: 64 MiB.
     #[must_use]
     pub fn with_max_body_bytes(mut self, bytes: usize) -> Self {
         self.most_body_bytes = bytes;
         self
     }
 
-    /// Answers a request, whatever happens. `secure` says that it came over TLS.
+    /// Handles a request and always returns a response. `secure` is true for TLS.
     pub async fn handle<B>(&self, request: Request<B>, secure: bool) -> Response<Full<Bytes>>
     where
         B: Body<Data = Bytes>,
@@ -86,13 +86,13 @@ impl HttpService {
         let reply = match answered {
             Ok(Ok(reply)) => reply,
             Ok(Err(error)) => HttpReply::from_error(&error),
-            Err(panic) => HttpReply::from_error(&ApiError::internal("answering a request", panic)),
+            Err(panic) => HttpReply::from_error(&ApiError::internal("processing a request", panic)),
         };
         if reply.status().is_client_error() {
-            // A client that is still sending would not see why it was refused.
+            // A client that is still sending would not read the error.
             body::discard(body).await;
         }
-        // The query stays out: it may have a key.
+        // The query string is not logged, because it may contain a key.
         let (method, path, status) = (&parts.method, parts.uri.path(), reply.status().as_u16());
         tracing::debug!(%method, path, status, milliseconds = frame.elapsed_millis(), "answered");
         frame.response(reply)
@@ -137,7 +137,7 @@ impl HttpService {
             Route::All(set) => self.handle_collection(call, set).await,
             Route::One(set, name) => self.handle_definition(call, set, name).await,
             Route::Index(name, on) => {
-                // Whoever asks for documents may use an alias.
+                // Requests for documents may use an alias.
                 let index = self.resources.find_index(&name)?;
                 self.handle_index(call, &index.name, on).await
             }
@@ -226,7 +226,7 @@ impl HttpService {
     }
 }
 
-/// A request that has been let in, without its path.
+/// A request that passed authentication and authorization, without its path.
 struct AuthorizedRequest<'a> {
     method: &'a Method,
     options: &'a QueryOptions,
@@ -236,13 +236,13 @@ struct AuthorizedRequest<'a> {
 }
 
 impl AuthorizedRequest<'_> {
-    /// The body, which must be a JSON object.
+    /// Parses the body, which must be a JSON object.
     fn object(&self) -> Result<Value, ApiError> {
         self.context.budget.try_take_memory(parsed_bytes(&self.body))?;
         request::parse_object(&self.body)
     }
 
-    /// The parameters of a search, from the options of GET or the body of POST.
+    /// Returns the parameters of a search, from the query of GET or the body of POST.
     fn search(
         &self,
         index: &str,
@@ -259,7 +259,7 @@ impl AuthorizedRequest<'_> {
         Ok(SearchCall { index: index.to_owned(), parameters, via })
     }
 
-    /// A JSON object of a named type.
+    /// Returns a response with a JSON object of a named type.
     fn value(&self, name: &str, mut value: Value) -> Result<HttpReply, ApiError> {
         if let (Value::Object(members), Some(context)) = (&mut value, self.context.type_context(name)) {
             members.insert("@odata.context".to_owned(), Value::from(context));
@@ -273,12 +273,12 @@ fn wrong_method(method: &Method, methods: &[Method]) -> HttpReply {
     let error = ApiError::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "MethodNotAllowed",
-        format!("This address does not know {method}, only {names}."),
+        format!("The method {method} is not allowed here. Use {names}."),
     );
     HttpReply::from_error(&error).with_header(ALLOW, &names)
 }
 
-/// Where the client found the service. What is no plain host is not sent back.
+/// Returns the base URL that the client used. An invalid host is replaced by `localhost`.
 fn base_url(parts: &Parts, secure: bool) -> String {
     let scheme = if secure { "https" } else { "http" };
     let given = parts.uri.authority().map(|authority| authority.as_str());
@@ -288,11 +288,11 @@ fn base_url(parts: &Parts, secure: bool) -> String {
     format!("{scheme}://{host}")
 }
 
-/// Runs a future to its end or to its panic, and then says what the panic said.
+/// Runs a future to its end. Returns the message of a panic as an error.
 async fn catch_panic<F: Future>(future: F) -> Result<F::Output, String> {
     let mut future = pin!(future);
     let polled = poll_fn(|context| {
-        // Nothing of the request is used again after a panic.
+        // Nothing of the request is used after a panic.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
             Ok(polled) => polled.map(Ok),
             Err(panic) => std::task::Poll::Ready(Err(panic)),
@@ -304,5 +304,5 @@ async fn catch_panic<F: Future>(future: F) -> Result<F::Output, String> {
 fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("a panic: {}", text.unwrap_or("without words"))
+    format!("a panic: {}", text.unwrap_or("no message"))
 }

@@ -1,10 +1,10 @@
-//! The shapes of statistics.
+//! The JSON formats of statistics.
 
 use serde_json::{Value, json};
 
 use crate::resources::{ResourceKind, ResourceRegistry};
 
-/// How large something is.
+/// The size of an index, or of all indexes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IndexSize {
     pub documents: u64,
@@ -22,7 +22,7 @@ impl std::iter::Sum for IndexSize {
     }
 }
 
-/// For `/indexes('x')/search.stats`.
+/// Returns the body for `/indexes('x')/search.stats`.
 pub fn index_statistics(size: IndexSize) -> Value {
     json!({
         "documentCount": size.documents,
@@ -31,7 +31,7 @@ pub fn index_statistics(size: IndexSize) -> Value {
     })
 }
 
-/// For `/indexstats`: every index with its name.
+/// Returns the body for `/indexstats`, with all indexes by name.
 pub fn all_index_statistics<'a>(indexes: impl IntoIterator<Item = (&'a str, IndexSize)>) -> Value {
     let rows = indexes.into_iter().map(|(name, size)| {
         let mut row = index_statistics(size);
@@ -41,7 +41,7 @@ pub fn all_index_statistics<'a>(indexes: impl IntoIterator<Item = (&'a str, Inde
     json!({"value": rows.collect::<Vec<_>>()})
 }
 
-/// For `/servicestats`. There are no quotas here, so none is named but in the limits of one index.
+/// Returns the body for `/servicestats`. This service has no quotas, only limits of one index.
 pub fn service_statistics(resources: &ResourceRegistry, total: IndexSize) -> Value {
     let used = |usage: u64| json!({"usage": usage, "quota": null});
     let number = |kind| used(u64::try_from(resources.count(kind)).unwrap_or(u64::MAX));

@@ -1,4 +1,4 @@
-//! The JSON of an indexer, read and checked once.
+//! Parses and checks the JSON definition of an indexer.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::parse::ParseOptions;
 use crate::ApiError;
 
-/// An indexer as its definition describes it. Everything in it has been checked.
+/// A parsed and valid indexer definition.
 #[derive(Debug, Clone)]
 pub struct IndexerDefinition {
     pub name: String,
@@ -16,7 +16,7 @@ pub struct IndexerDefinition {
     pub disabled: bool,
     pub schedule: Option<IndexingSchedule>,
     pub batch_size: usize,
-    /// `None` when any number of items may fail.
+    /// `None` if the number of failed items is not limited.
     pub max_failed_items: Option<u64>,
     pub max_failed_items_per_batch: Option<u64>,
     pub parsing: ParseOptions,
@@ -24,14 +24,14 @@ pub struct IndexerDefinition {
     pub output_field_mappings: Vec<FieldMapping>,
 }
 
-/// When an indexer runs by itself.
+/// When an indexer runs automatically.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexingSchedule {
     pub interval: TimeDelta,
     pub start: Option<DateTime<Utc>>,
 }
 
-/// From a member of the source to a field of the index.
+/// Maps a member of the source to a field of the index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldMapping {
     pub source: String,
@@ -45,7 +45,7 @@ pub struct MappingFunction {
     pub parameters: Map<String, Value>,
 }
 
-/// As many documents as one request may have.
+/// The maximum number of documents in one request.
 const LARGEST_BATCH: i64 = 1_000;
 
 impl IndexerDefinition {
@@ -101,7 +101,7 @@ fn schedule(json: &Map<String, Value>) -> Result<IndexingSchedule, ApiError> {
     Ok(IndexingSchedule { interval: span, start })
 }
 
-/// Reads `P1DT2H3M4S`; months and years have no fixed length and are refused.
+/// Parses `P1DT2H3M4S`. Months and years have no fixed length and are rejected.
 pub fn parse_duration(text: &str) -> Option<TimeDelta> {
     let mut rest = text.strip_prefix('P')?;
     let mut total = TimeDelta::zero();
@@ -171,7 +171,7 @@ fn mappings(json: &Map<String, Value>, name: &str) -> Result<Vec<FieldMapping>, 
         .collect()
 }
 
-/// A member that must be there and be text that is not empty.
+/// Returns a required member, which must be a string that is not empty.
 pub(super) fn required<'a>(
     json: &'a Map<String, Value>,
     name: &str,
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_durations_and_refuses_what_is_none() {
+    fn parses_durations_and_rejects_other_text() {
         assert_eq!(parse_duration("P1D"), Some(TimeDelta::days(1)));
         assert_eq!(parse_duration("PT1H30M"), Some(TimeDelta::minutes(90)));
         for wrong in ["", "P", "PT", "1D", "P1M", "PT5", "PT-5M", "PTT5M", "P99999999999999999999D"] {
@@ -251,14 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn refuses_intervals_out_of_range() {
+    fn rejects_intervals_out_of_range() {
         for (interval, fine) in [("PT5M", true), ("P1D", true), ("PT4M", false), ("P2D", false)] {
             assert_eq!(read(json!({"schedule": {"interval": interval}})).is_ok(), fine, "{interval}");
         }
     }
 
     #[test]
-    fn refuses_wrong_types_and_names_them() {
+    fn rejects_wrong_types_with_their_names() {
         for (extra, named) in [
             (json!({"parameters": 3}), "parameters"),
             (json!({"parameters": {"batchSize": 0}}), "batchSize"),

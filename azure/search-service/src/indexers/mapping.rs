@@ -1,4 +1,4 @@
-//! From items to documents: which member goes to which field, and as what.
+//! Maps items to documents: the target field of each member, and its conversion.
 
 mod convert;
 mod functions;
@@ -13,19 +13,19 @@ use super::skills::tree::{EnrichmentNode, EnrichmentPath};
 use crate::ApiError;
 use crate::definition::field::{IndexField, IndexSchema};
 
-/// An item together with what is known of its blob.
+/// An item with the metadata of its blob.
 pub struct BlobItem<'a> {
     pub fields: Map<String, Value>,
     pub metadata: &'a Map<String, Value>,
-    /// Which of the blob's items this is; `None` when a blob is one item.
+    /// The number of the item within the blob. `None` if the blob is one item.
     pub number: Option<u64>,
 }
 
-/// The mappings of one indexer to one index, checked against its fields.
+/// The mappings of one indexer to one index, checked against the fields of the index.
 pub struct FieldMapper<'s> {
     schema: &'s IndexSchema,
     explicit: Vec<MappingStep<'s>>,
-    /// Fields that no mapping names: they take members of the same name.
+    /// Fields without a mapping. They use members with the same name.
     implicit: Vec<&'s IndexField>,
     outputs: Vec<(EnrichmentPath, MappingStep<'s>)>,
 }
@@ -43,7 +43,7 @@ impl<'s> FieldMapper<'s> {
     pub fn new(indexer: &IndexerDefinition, schema: &'s IndexSchema) -> Result<Self, ApiError> {
         let step = |mapping: &super::FieldMapping| {
             let target = schema.fields().iter().find(|field| field.name == mapping.target);
-            // Azure takes names of target fields in any case.
+            // Azure ignores the case of target field names.
             let target = target
                 .or_else(|| schema.fields().iter().find(|field| field.name.eq_ignore_ascii_case(&mapping.target)))
                 .ok_or_else(|| {
@@ -70,7 +70,7 @@ impl<'s> FieldMapper<'s> {
         Ok(Self { schema, explicit, implicit, outputs })
     }
 
-    /// The document of an item. `tree` is the enriched item, when the indexer has a skillset.
+    /// Returns the document of an item. `tree` is the enriched item if the indexer has a skillset.
     pub fn map(
         &self,
         mut piece: BlobItem<'_>,
@@ -129,7 +129,7 @@ fn mapping_error(field: &IndexField, source: &str, why: &str) -> String {
     format!("The value of '{source}' cannot become field '{}': {why}", field.name)
 }
 
-/// A source name: a member, something from the blob, or a way into the item such as `/address/city`.
+/// Finds a source value: a member, metadata of the blob, or a path within the item such as `/address/city`.
 fn find(piece: &BlobItem<'_>, source: &str) -> Option<Value> {
     if source == DOCUMENT_KEY {
         return default_key(piece).map(Value::from);
@@ -167,7 +167,7 @@ fn take_member(piece: &mut BlobItem<'_>, name: &str) -> Option<Value> {
     }
 }
 
-/// A key made of the blob's address, and of the item's number where a blob has several.
+/// Builds a key from the URL of the blob, and from the item number if the blob has several items.
 fn default_key(piece: &BlobItem<'_>) -> Option<String> {
     let path = piece.metadata.get(STORAGE_PATH)?.as_str()?;
     Some(match piece.number {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn names_match_in_any_case_and_values_become_what_the_field_is() {
+    fn names_ignore_case_and_values_are_converted_to_the_field_type() {
         let document = map(
             json!({}),
             json!({"ID": 7, "title": "t", "tags": ["a", 1], "address": {"zip": "123", "x": 1}, "more": 1}),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_come_from_the_path_when_nothing_else_gives_them() {
+    fn keys_default_to_the_path() {
         let one = map(json!({}), json!({}), None).unwrap();
         assert_eq!(one["id"], token_encode(b"http://local/c/a.json"));
         let many = map(json!({}), json!({}), Some(4)).unwrap();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn mappings_reach_into_items_and_go_before_names() {
+    fn mappings_select_nested_members_and_override_names() {
         let mappings = json!({"fieldMappings": [
             {"sourceFieldName": "/a/b/1", "targetFieldName": "id"},
             {"sourceFieldName": "/document/a/c", "targetFieldName": "title"},
@@ -241,14 +241,14 @@ mod tests {
     }
 
     #[test]
-    fn output_mappings_collect_with_stars() {
+    fn output_mappings_with_stars_collect_lists() {
         let mappings = json!({"outputFieldMappings": [{"sourceFieldName": "/document/list/*/n", "targetFieldName": "tags"}]});
         let document = map(mappings, json!({"list": [{"n": "a"}, {"n": "b"}]}), None).unwrap();
         assert_eq!(document["tags"], json!(["a", "b"]));
     }
 
     #[test]
-    fn empty_keys_and_unknown_targets_are_refused() {
+    fn empty_keys_and_unknown_targets_are_rejected() {
         assert!(map(json!({}), json!({"id": ""}), None).unwrap_err().contains("key"));
         assert!(map(json!({}), json!({"tags": "a"}), None).unwrap_err().contains("'tags'"));
         let json = json!({"name": "i", "dataSourceName": "d", "targetIndexName": "x",

@@ -1,4 +1,4 @@
-//! From one blob to its items: one for most files, many for lines and arrays.
+//! Parses a blob into items: one for most files, many for lines and arrays.
 
 mod delimited;
 mod json;
@@ -16,16 +16,16 @@ use super::source::{Blob, BlobContainer};
 use super::status::IndexerLimits;
 use crate::ApiError;
 
-/// How blobs are read: `parameters.configuration` of an indexer.
+/// How blobs are parsed: `parameters.configuration` of an indexer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseOptions {
     pub mode: ParsingMode,
     pub extract: DataToExtract,
-    /// Lower case, with the dot. Empty: all.
+    /// File name extensions to index, in lower case and with the dot. Empty for all files.
     pub only_extensions: Vec<String>,
     pub without_extensions: Vec<String>,
     pub fail_on_unsupported: bool,
-    /// `Some(false)` turns files that cannot be read into warnings.
+    /// `Some(false)` turns unreadable files into warnings.
     pub fail_on_unprocessable: Option<bool>,
     pub metadata_of_oversized: bool,
 }
@@ -44,7 +44,7 @@ pub enum ParsingMode {
         headers: Option<Vec<String>>,
         first_line_is_headers: bool,
     },
-    /// Headings down to this depth make sections.
+    /// Headings up to this depth start sections.
     Markdown {
         sections: bool,
         depth: usize,
@@ -54,15 +54,15 @@ pub enum ParsingMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataToExtract {
     Everything,
-    /// Nothing is read from the file itself.
+    /// Only metadata is indexed. The file is not read.
     Metadata,
 }
 
-/// What one document is made from.
+/// The source of one document.
 #[derive(Debug, Default, PartialEq)]
 pub struct ParsedItem {
     pub fields: Map<String, Value>,
-    /// Which of the blob's items this is, from 1; `None` when a blob is one item.
+    /// The number of the item within the blob, from 1. `None` if the blob is one item.
     pub number: Option<u64>,
     pub warnings: Vec<String>,
 }
@@ -73,15 +73,15 @@ pub struct ParseFailure {
     pub message: String,
     pub line: Option<u64>,
     pub reason: ParseFailureReason,
-    /// Nothing more comes from this blob.
+    /// No more items follow in this blob.
     pub last: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParseFailureReason {
-    /// A kind of file that has no text for us.
+    /// A type of file that text cannot be extracted from.
     Unsupported,
-    /// The right kind of file, but damaged.
+    /// A supported type of file with invalid content.
     Malformed,
     Oversized,
     /// The file could not be read.
@@ -91,7 +91,7 @@ pub enum ParseFailureReason {
 /// The items of one blob, in order.
 pub type Items = Box<dyn Iterator<Item = Result<ParsedItem, ParseFailure>> + Send>;
 
-/// A line, row or element longer than this is refused.
+/// A longer line, row or element is rejected.
 const LONGEST_LINE: u64 = 16 * 1024 * 1024;
 
 impl ParseOptions {
@@ -101,7 +101,7 @@ impl ParseOptions {
             && !encoding.eq_ignore_ascii_case("utf8")
         {
             return Err(ApiError::not_supported(format!(
-                "Encoding '{encoding}' cannot be read here. Convert the files to UTF-8."
+                "The encoding '{encoding}' is not supported. Convert the files to UTF-8."
             )));
         }
         let extract = match text(json, "dataToExtract")?.unwrap_or("contentAndMetadata") {
@@ -127,7 +127,8 @@ impl ParseOptions {
         })
     }
 
-    /// Whether names of this kind are to be indexed. An excluded extension wins over an indexed one.
+    /// Returns whether files with this name are indexed. An excluded extension takes precedence over an
+    /// indexed one.
     pub fn includes(&self, name: &str) -> bool {
         let extension = extension(name).to_ascii_lowercase();
         !self.without_extensions.contains(&extension)
@@ -156,7 +157,7 @@ impl ParsingMode {
                 let first_line_is_headers = boolean(json, "firstLineContainsHeaders")?.unwrap_or(true);
                 if headers.is_none() && !first_line_is_headers {
                     return Err(ApiError::invalid(
-                        "'delimitedTextHeaders' is needed when 'firstLineContainsHeaders' is false.",
+                        "'delimitedTextHeaders' is required when 'firstLineContainsHeaders' is false.",
                     ));
                 }
                 let delimiter = match text(json, "delimitedTextDelimiter")?.map(str::as_bytes) {
@@ -195,7 +196,7 @@ impl ParsingMode {
     }
 }
 
-/// Opens a blob and gives its items.
+/// Opens a blob and returns its items.
 pub fn parse_blob(
     source: &BlobContainer,
     blob: &Blob,
@@ -215,14 +216,14 @@ pub fn parse_blob(
     if !streamed && blob.size > limits.document_bytes {
         if options.metadata_of_oversized {
             let warning = format!(
-                "The file has {} bytes, more than can be read; only its metadata is indexed.",
+                "The file has {} bytes, more than the maximum. Only its metadata is indexed.",
                 blob.size
             );
             return Ok(one(ParsedItem { warnings: vec![warning], ..ParsedItem::default() }));
         }
         return Err(ParseFailure {
             message: format!(
-                "The file has {} bytes, more than the {} that can be read. Set 'indexStorageMetadataOnlyForOversizedDocuments' to index its metadata only.",
+                "The file has {} bytes, more than the maximum of {}. Set 'indexStorageMetadataOnlyForOversizedDocuments' to index its metadata only.",
                 blob.size, limits.document_bytes
             ),
             line: None,
@@ -248,7 +249,7 @@ pub fn parse_blob(
     }
 }
 
-/// What is known of a blob without reading it.
+/// Returns the metadata of a blob without reading its content.
 pub fn blob_metadata(source: &BlobContainer, blob: &Blob) -> Map<String, Value> {
     let modified = DateTime::from_timestamp_nanos(blob.modified).to_rfc3339_opts(SecondsFormat::Secs, true);
     let file_name = blob.name.rsplit('/').next().unwrap_or(&blob.name);
@@ -271,13 +272,13 @@ impl ParseFailure {
     }
 
     fn unreadable(error: &std::io::Error) -> Self {
-        // The kind only: the text of some errors holds paths.
+        // Only the kind of the error is shown, because some error texts contain paths.
         let message = format!("The file could not be read: {}.", error.kind());
         Self { message, line: None, reason: ParseFailureReason::Unreadable, last: true }
     }
 }
 
-/// With its dot; empty when the name has none.
+/// Returns the extension with its dot, or an empty string.
 fn extension(name: &str) -> &str {
     let file = name.rsplit('/').next().unwrap_or(name);
     file.rfind('.').and_then(|dot| file.get(dot..)).unwrap_or("")
@@ -288,12 +289,12 @@ fn one(item: ParsedItem) -> Items {
 }
 
 fn whole(file: File, limits: &IndexerLimits) -> Result<Vec<u8>, ParseFailure> {
-    // The file may have grown since its size was looked up.
+    // The file may have grown since its size was read.
     let mut bytes = Vec::new();
     let most = limits.document_bytes.saturating_add(1);
     file.take(most).read_to_end(&mut bytes).map_err(|error| ParseFailure::unreadable(&error))?;
     if bytes.len() as u64 >= most {
-        let message = format!("The file has more than the {} bytes that can be read.", limits.document_bytes);
+        let message = format!("The file has more than the maximum of {} bytes.", limits.document_bytes);
         return Err(ParseFailure { message, line: None, reason: ParseFailureReason::Oversized, last: true });
     }
     Ok(bytes)

@@ -1,4 +1,4 @@
-//! The state of indexers in a database.
+//! The state of indexers in a redb database.
 
 use std::path::Path;
 
@@ -7,16 +7,16 @@ use redb::{TableDefinition, TableError};
 use super::state::{BlobState, IndexerRecord, StateError};
 use crate::database::{self, RedbDatabase};
 
-/// From indexer and blob to what was seen of it.
+/// Maps an indexer and a blob to the state of the blob.
 const BLOBS: TableDefinition<(&str, &str), &[u8]> = TableDefinition::new("blobs");
 const RECORDS: TableDefinition<&str, &[u8]> = TableDefinition::new("records");
 
 const CACHE_BYTES: usize = 4 << 20;
 
-/// What the loss of the file costs.
-const HOLDS: &str = "what indexers remember; their next runs read everything again";
+/// The log message for a lost file.
+const HOLDS: &str = "the state of indexers (their next runs index all blobs again)";
 
-/// Readers may open what exists only.
+/// Creates all tables. Read transactions can open only existing tables.
 fn make_tables(database: &RedbDatabase) -> Result<(), redb::Error> {
     let reading = database.read()?;
     match reading.open_table(BLOBS).and(reading.open_table(RECORDS).map(|_| ())) {
@@ -31,7 +31,7 @@ fn make_tables(database: &RedbDatabase) -> Result<(), redb::Error> {
     Ok(transaction.commit()?)
 }
 
-/// Keeps everything in one file. Calls may block.
+/// Stores the state of all indexers in one file. Calls may block.
 pub struct RedbState {
     database: RedbDatabase,
 }
@@ -43,7 +43,7 @@ impl RedbState {
         Ok(Self { database })
     }
 
-    /// Does something with the file; damages that end in a panic of it are errors.
+    /// Runs an operation on the file. A panic caused by a damaged file becomes an error.
     fn catch_redb_panic<T>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, StateError>,
@@ -51,14 +51,14 @@ impl RedbState {
         database::catch_redb_panic(|| Ok(work(self))).map_err(state_error)?
     }
 
-    /// A file that the disk has failed before is opened again.
+    /// Begins a write transaction. Reopens the file after a disk failure.
     fn begin_write(&self) -> Result<redb::WriteTransaction, StateError> {
         self.database.reopen_after_failure().and_then(|_| self.database.write()).map_err(state_error)
     }
 
     fn remove_blobs(transaction: &redb::WriteTransaction, indexer: &str) -> Result<(), StateError> {
         let mut blobs = transaction.open_table(BLOBS).map_err(state_error)?;
-        // No name of a blob comes after these.
+        // No blob name sorts after this one.
         blobs.retain_in((indexer, "")..=(indexer, "\u{10ffff}\u{10ffff}"), |_, _| false).map_err(state_error)
     }
 }
@@ -73,7 +73,7 @@ impl RedbState {
         })
     }
 
-    /// Writes all changes or none; `None` removes a blob.
+    /// Writes all changes in one transaction. `None` removes a blob.
     pub fn save(&self, indexer: &str, changes: Vec<(String, Option<BlobState>)>) -> Result<(), StateError> {
         self.catch_redb_panic(|this| {
             let transaction = this.begin_write()?;
@@ -97,7 +97,7 @@ impl RedbState {
         })
     }
 
-    /// Names of all known blobs, sorted.
+    /// Returns the names of all recorded blobs, sorted.
     pub fn blob_names(&self, indexer: &str) -> Result<Vec<String>, StateError> {
         self.catch_redb_panic(|this| {
             let transaction = this.database.read().map_err(state_error)?;
@@ -115,7 +115,7 @@ impl RedbState {
         })
     }
 
-    /// Forgets all blobs; the record stays.
+    /// Deletes the state of all blobs. The record stays.
     pub fn clear(&self, indexer: &str) -> Result<(), StateError> {
         self.catch_redb_panic(|this| {
             let transaction = this.begin_write()?;
@@ -146,7 +146,7 @@ impl RedbState {
         })
     }
 
-    /// The indexer was deleted.
+    /// Deletes the state of a deleted indexer.
     pub fn remove(&self, indexer: &str) -> Result<(), StateError> {
         self.catch_redb_panic(|this| {
             let transaction = this.begin_write()?;

@@ -1,4 +1,4 @@
-//! One run of an indexer, from its first blob to its result.
+//! One run of an indexer.
 
 mod failures;
 mod pass;
@@ -27,11 +27,12 @@ use crate::definition::field::IndexSchema;
 /// The index that a run writes to. Calls may block.
 pub trait DocumentSink: Send + Sync {
     fn schema(&self) -> Result<Arc<IndexSchema>, ApiError>;
-    /// Applies actions (`@search.action` is `mergeOrUpload` or `delete`) and says for each, in order, how it went.
+    /// Applies actions and returns the outcome of each, in order. `@search.action` is `mergeOrUpload`
+    /// or `delete`.
     fn apply(&self, actions: Vec<Map<String, Value>>) -> Result<Vec<IndexerActionOutcome>, ApiError>;
 }
 
-/// How one action went.
+/// The outcome of one action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexerActionOutcome {
     pub key: String,
@@ -40,7 +41,7 @@ pub struct IndexerActionOutcome {
     pub message: Option<String>,
 }
 
-/// Everything that a run needs, as it was defined when the run began.
+/// The definitions of a run at the time of its start.
 pub struct IndexerJob {
     pub indexer: IndexerDefinition,
     pub source: DataSourceDefinition,
@@ -48,14 +49,14 @@ pub struct IndexerJob {
     pub target: Arc<dyn DocumentSink>,
 }
 
-/// A run that others may watch and cancel.
+/// The state of a run. Others may read it and cancel the run.
 pub struct IndexerRun {
     started: DateTime<Utc>,
     deadline: Instant,
     mode: &'static str,
     tracking: Option<String>,
     cancelled: AtomicBool,
-    /// The indexer was deleted while it ran: nothing of it is to be kept.
+    /// The indexer was deleted during the run. Its result must not be stored.
     forgotten: AtomicBool,
     processed: AtomicU64,
     failed: AtomicU64,
@@ -77,7 +78,7 @@ pub struct IndexerRunner {
     records: Mutex<()>,
 }
 
-/// Azure lists as many of each; what comes after them is counted only.
+/// The maximum number of listed errors and of listed warnings, as in Azure. Further ones are only counted.
 const MOST_MESSAGES: usize = 1_000;
 
 impl IndexerRunner {
@@ -85,7 +86,7 @@ impl IndexerRunner {
         Self { store, places, limits, records: Mutex::new(()) }
     }
 
-    /// Notes the beginning of a run.
+    /// Records the start of a run.
     pub fn prepare(&self, indexer: &str) -> Result<IndexerRun, ApiError> {
         let started = Utc::now();
         let record = self.change_record(indexer, |record| {
@@ -106,13 +107,14 @@ impl IndexerRunner {
         })
     }
 
-    /// Runs to the end and keeps the result. Blocks; a panic on the way ends this run only.
+    /// Runs to the end and stores the result. The call blocks. A panic ends only this run.
     pub fn run(&self, job: &IndexerJob, run: &IndexerRun) -> ExecutionResult {
         let name = job.indexer.name.as_str();
         let outcome = catch_unwind(AssertUnwindSafe(|| self.pass(job, run))).unwrap_or_else(|_| {
             tracing::error!(indexer = name, "a run of an indexer panicked");
             Err(RunStopReason::Message(
-                "The run ended by a fault of this service. Its log says more.".to_owned(),
+                "The run ended because of an internal error. See the log of the service for the cause."
+                    .to_owned(),
             ))
         });
         let (message, broken) = match &outcome {
@@ -173,7 +175,7 @@ impl IndexerRunner {
         }
         let record = self.record(&job.indexer.name).map_err(RunStopReason::Definition)?;
         pass.process_again(&record.reset_keys, &record.reset_blobs)?;
-        // What was added while this run went on stays for the next one.
+        // Requests that were added during this run stay for the next run.
         self.change_record(&job.indexer.name, |now| {
             now.reset_keys.retain(|key| !record.reset_keys.contains(key));
             now.reset_blobs.retain(|blob| !record.reset_blobs.contains(blob));
@@ -187,7 +189,7 @@ impl IndexerRunner {
             .map_err(|error| ApiError::internal("reading the state of an indexer", error))
     }
 
-    /// Reads, changes and writes what is remembered of an indexer.
+    /// Reads, changes and writes the record of an indexer.
     pub fn change_record<T>(
         &self,
         indexer: &str,
@@ -202,14 +204,14 @@ impl IndexerRunner {
         Ok(answer)
     }
 
-    /// Forgets which blobs were seen.
+    /// Deletes the state of all blobs of an indexer.
     pub fn clear(&self, indexer: &str) -> Result<(), ApiError> {
         self.store
             .clear(indexer)
             .map_err(|error| ApiError::internal("clearing the state of an indexer", error))
     }
 
-    /// Forgets everything of an indexer that was deleted.
+    /// Deletes the state of a deleted indexer.
     pub fn forget(&self, indexer: &str) {
         if let Err(error) = self.store.remove(indexer) {
             tracing::error!(%error, indexer, "the state of a deleted indexer could not be removed");
@@ -218,7 +220,7 @@ impl IndexerRunner {
 }
 
 impl IndexerRun {
-    /// How far the run is.
+    /// Returns the progress of the run.
     pub fn result(&self) -> ExecutionResult {
         let messages = self.messages();
         ExecutionResult {
@@ -251,7 +253,7 @@ impl IndexerRun {
         self.processed.fetch_add(items, Ordering::Relaxed);
     }
 
-    /// Notes an item that failed, and gives the number of such items so far.
+    /// Records a failed item and returns the number of failed items.
     fn add_failure(&self, error: ItemError) -> u64 {
         let mut messages = self.messages();
         if messages.errors.len() < MOST_MESSAGES {

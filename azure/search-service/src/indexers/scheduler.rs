@@ -1,4 +1,4 @@
-//! All indexers of a service: which are due, which run, what clients may ask of them.
+//! All indexers of a service: which are due, which run, and the operations of clients.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,13 +15,13 @@ use super::source::AllowedFolders;
 use super::status::{self, ExecutionResult, ExecutionStatus, IndexerLimits};
 use crate::ApiError;
 
-/// One run at a time for each indexer.
+/// Runs indexers, each at most once at a time.
 pub struct IndexerScheduler {
     runner: IndexerRunner,
     live: Mutex<HashMap<String, Arc<IndexerRun>>>,
 }
 
-/// A run that has its place and waits to begin. Dropping it gives the place back.
+/// A reserved run that has not started. Dropping it releases the reservation.
 pub struct ReservedRun {
     indexers: Arc<IndexerScheduler>,
     job: IndexerJob,
@@ -41,7 +41,7 @@ impl IndexerScheduler {
         Ok(tokio::task::spawn_blocking(move || ticket.run()))
     }
 
-    /// Takes the place of a run; 409 when another has it.
+    /// Reserves a run. Returns 409 if the indexer is already running.
     pub fn reserve_run(self: &Arc<Self>, job: IndexerJob) -> Result<ReservedRun, ApiError> {
         let name = &job.indexer.name;
         if job.indexer.disabled {
@@ -59,7 +59,7 @@ impl IndexerScheduler {
         Ok(ReservedRun { indexers: Arc::clone(self), job, run })
     }
 
-    /// Notes a run that could not begin because what it needs is gone (a data source, an index).
+    /// Records a run that could not start because a data source or an index is missing.
     pub fn record_failed_start(&self, indexer: &str, error: &ApiError) -> Result<(), ApiError> {
         let now = Utc::now();
         self.runner.change_record(indexer, |record| {
@@ -72,11 +72,12 @@ impl IndexerScheduler {
         })
     }
 
-    /// The answer to `search.status`.
+    /// Returns the body for `search.status`.
     pub fn status(&self, indexer: &str) -> Result<Value, ApiError> {
         let live = self.live().get(indexer).map(|run| run.result());
         let mut record = self.runner.record(indexer)?;
-        // A run is in progress until its place is free, or a client that sees its end could not start the next.
+        // A run is in progress until its reservation is released. Otherwise a client could see its end
+        // and fail to start the next run.
         if let (Some(live), Some(first)) = (&live, record.history.first())
             && live.start_time == first.start_time
         {
@@ -85,9 +86,9 @@ impl IndexerScheduler {
         Ok(status::status(indexer, &record, live, &self.runner.limits))
     }
 
-    /// `search.reset`: the next run takes all blobs again.
+    /// `search.reset`: the next run processes all blobs again.
     pub fn reset(&self, indexer: &str) -> Result<(), ApiError> {
-        // The lock is held so that no run begins in between.
+        // The lock prevents a run from starting in the meantime.
         let live = self.live();
         if live.contains_key(indexer) {
             return Err(busy());
@@ -101,7 +102,7 @@ impl IndexerScheduler {
         })
     }
 
-    /// `search.resetdocs`: the next run takes these documents again, and nothing else.
+    /// `search.resetdocs`: the next run processes only these documents again.
     pub fn reset_docs(&self, indexer: &str, body: &Value, overwrite: bool) -> Result<(), ApiError> {
         let keys = strings(body, "documentKeys")?;
         let blobs = strings(body, "datasourceDocumentIds")?;
@@ -116,7 +117,7 @@ impl IndexerScheduler {
         })
     }
 
-    /// `search.resync`: there are no permissions in folders to read again.
+    /// `search.resync`: not supported, because folders have no permissions to synchronize.
     pub fn resync(&self, indexer: &str, body: &Value) -> Result<(), ApiError> {
         for option in strings(body, "options")? {
             if option != "permissions" {
@@ -128,7 +129,7 @@ impl IndexerScheduler {
         )))
     }
 
-    /// The names of indexers whose schedule says that they run now.
+    /// Returns the names of the indexers that are due now.
     pub fn due_indexers<'a>(
         &self,
         indexers: impl IntoIterator<Item = &'a IndexerDefinition>,
@@ -159,16 +160,16 @@ impl IndexerScheduler {
         }
     }
 
-    /// Ends all runs, for the end of the service. What they have indexed stays; the next runs go on from there.
+    /// Ends all runs when the service stops. Indexed documents stay, and the next runs continue from there.
     pub fn cancel_all(&self) {
         self.live().values().for_each(|run| run.cancel());
     }
 
-    /// The indexer was deleted.
+    /// Deletes the state of a deleted indexer.
     pub fn forget(&self, indexer: &str) {
         let live = self.live();
         match live.get(indexer) {
-            // The run removes what is kept when it has ended.
+            // The run deletes the state when it ends.
             Some(run) => run.forget(),
             None => self.runner.forget(indexer),
         }
@@ -180,7 +181,7 @@ impl IndexerScheduler {
 }
 
 impl ReservedRun {
-    /// Runs to the end. Blocks.
+    /// Runs to the end. The call blocks.
     pub fn run(self) -> ExecutionResult {
         self.indexers.runner.run(&self.job, &self.run)
     }
@@ -192,7 +193,8 @@ impl Drop for ReservedRun {
     }
 }
 
-/// Whether an indexer runs right after it was created: unless it is disabled or its schedule begins later.
+/// Returns whether an indexer runs right after its creation. It does not if it is disabled or its
+/// schedule starts later.
 pub fn runs_when_created(indexer: &IndexerDefinition, now: DateTime<Utc>) -> bool {
     let later =
         indexer.schedule.as_ref().and_then(|schedule| schedule.start).is_some_and(|start| start > now);
@@ -206,7 +208,7 @@ fn is_due(indexer: &IndexerDefinition, last: Option<DateTime<Utc>>, now: DateTim
         (_, None) => true,
         (None, Some(last)) => now.signed_duration_since(last) >= schedule.interval,
         (Some(start), Some(last)) => {
-            // Times that passed while a run was busy are not made up for.
+            // Start times that passed during a run are skipped.
             let interval = schedule.interval.num_seconds().max(1);
             let since = now.signed_duration_since(start).num_seconds();
             let latest = start.timestamp() + since - since % interval;

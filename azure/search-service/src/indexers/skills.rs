@@ -1,4 +1,4 @@
-//! Skillsets: the skills that need no model, run over each document on its way to the index.
+//! Skillsets: the skills that need no model. They run over each document before it is indexed.
 
 mod expression;
 mod merge;
@@ -13,12 +13,12 @@ use tree::{EnrichmentNode, EnrichmentPath};
 use super::definition::{required, text};
 use crate::ApiError;
 
-/// Skills in the order in which they run.
+/// Skills in the order of execution.
 #[derive(Debug)]
 pub struct Skillset {
     pub name: String,
     skills: Vec<Skill>,
-    /// Parts of the definition that runs do not follow, said once per run.
+    /// Parts of the definition that runs ignore. They are reported once per run.
     pub notes: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ struct Skill {
     name: String,
     context: EnrichmentPath,
     inputs: Vec<SkillInput>,
-    /// Names of outputs, and the names they get in the tree.
+    /// Names of outputs, and their names in the tree.
     outputs: Vec<(String, String)>,
     kind: SkillKind,
 }
@@ -41,7 +41,7 @@ enum SkillKind {
     },
     Shape,
     Conditional,
-    /// Kept, but every document passes it by.
+    /// A skill that is stored and skipped.
     Elsewhere(String),
 }
 
@@ -58,7 +58,7 @@ enum SkillInputSource {
     Parts { context: Option<EnrichmentPath>, inputs: Vec<SkillInput> },
 }
 
-/// What a skill could not do for a document.
+/// A problem of a skill with a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillWarning {
     pub skill: String,
@@ -78,7 +78,7 @@ impl Skillset {
             _ => return Err(ApiError::invalid("The required property 'skills' is missing in 'skillset'.")),
         };
         if skills.len() > MOST_SKILLS {
-            return Err(ApiError::invalid(format!("A skillset may have {MOST_SKILLS} skills at most.")));
+            return Err(ApiError::invalid(format!("A skillset may have at most {MOST_SKILLS} skills.")));
         }
         let skills = skills.iter().enumerate().map(|(at, skill)| Skill::parse(skill, at + 1));
         let mut notes = Vec::new();
@@ -87,7 +87,7 @@ impl Skillset {
         {
             if json.get(part).is_some_and(|value| !value.is_null()) {
                 notes.push(format!(
-                    "Skillset '{name}' has {label}, which this service keeps but does not run."
+                    "Skillset '{name}' has {label}, which this service stores but does not run."
                 ));
             }
         }
@@ -115,7 +115,7 @@ impl Skill {
             "#Microsoft.Skills.Text.SplitSkill" => match text(json, "unit")? {
                 None | Some("characters") => SkillKind::Split(TextSplitter::parse(json)?),
                 Some(_) => SkillKind::Elsewhere(
-                    "counts in tokens of a model, which this service does not have; use the unit 'characters'"
+                    "needs a tokenizer model, which this service does not have; use the unit 'characters'"
                         .to_owned(),
                 ),
             },
@@ -125,7 +125,9 @@ impl Skill {
             },
             "#Microsoft.Skills.Util.ShaperSkill" => SkillKind::Shape,
             "#Microsoft.Skills.Util.ConditionalSkill" => SkillKind::Conditional,
-            other => SkillKind::Elsewhere(format!("of type '{other}' needs a model or a service that is not here")),
+            other => SkillKind::Elsewhere(format!(
+                "of type '{other}' needs a model or a service that is not available"
+            )),
         };
         let outputs = match json.get("outputs") {
             Some(Value::Array(outputs)) => outputs.iter().filter_map(Value::as_object),
@@ -185,7 +187,7 @@ impl Skill {
                 }
                 SkillKind::Elsewhere(_) => continue,
             };
-            // Skills that repeat what others made could double a document each time.
+            // Skills that copy the results of other skills could double the size of a document each time.
             if results.values().map(tree::estimated_bytes).sum::<usize>() > LARGEST_RESULT {
                 return Err(format!(
                     "The result of skill '{}' is larger than {LARGEST_RESULT} bytes.",
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn splits_below_a_value_and_goes_on_with_each_page() {
+    fn splits_a_value_and_processes_each_page() {
         let (tree, warnings) = enrich(
             json!([
                 {"@odata.type": "#Microsoft.Skills.Text.SplitSkill", "context": "/document/content",
@@ -291,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_chooses() {
+    fn a_condition_selects_a_value() {
         let skill = json!([{"@odata.type": "#Microsoft.Skills.Util.ConditionalSkill", "inputs": [
             {"name": "condition", "source": "= $(/document/language) == null"},
             {"name": "whenTrue", "source": "= 'en'"},

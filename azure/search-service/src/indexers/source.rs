@@ -1,4 +1,4 @@
-//! Data sources: a folder of this machine that looks like a container of blobs.
+//! Data sources: a local folder in the role of a blob container.
 
 use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -9,28 +9,28 @@ use serde_json::Value;
 use super::definition::{object, required, text};
 use crate::ApiError;
 
-/// Which folders the operator lets data sources read.
+/// The folders that the operator allows data sources to read.
 #[derive(Debug, Clone, Default)]
 pub struct AllowedFolders {
-    /// Holds one folder per container, for `UseDevelopmentStorage=true`.
+    /// Contains one folder per container, for `UseDevelopmentStorage=true`.
     pub blobs: PathBuf,
-    /// Data sources may name these folders and those below them as `file:///…`.
+    /// Data sources may use these folders and their subfolders as `file:///…`.
     pub allowed: Vec<PathBuf>,
 }
 
-/// The JSON of a data source, read and checked.
+/// A parsed and valid data source definition.
 #[derive(Debug, Clone)]
 pub struct DataSourceDefinition {
     pub name: String,
     pub kind: String,
     pub container: String,
-    /// Only blobs whose names begin with this.
+    /// Only blobs whose names start with this prefix are read.
     pub prefix: String,
     pub deletion: DeletionPolicy,
     connection: SourceConnection,
 }
 
-/// How an item or blob shows that its documents must go.
+/// How the deletion of a blob or an item is detected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeletionPolicy {
     Never,
@@ -39,7 +39,7 @@ pub enum DeletionPolicy {
         column: String,
         marker: String,
     },
-    /// The blob is no longer there.
+    /// The blob no longer exists.
     Missing,
 }
 
@@ -47,26 +47,26 @@ pub enum DeletionPolicy {
 enum SourceConnection {
     Development,
     Folder(PathBuf),
-    /// Kept, but no run can use it.
+    /// A source that is stored, but that runs cannot read.
     Elsewhere,
 }
 
-/// An opened folder. Names given to it can never lead out of it.
+/// An opened folder. Blob names cannot refer to files outside it.
 #[derive(Debug)]
 pub struct BlobContainer {
-    /// Without links, so that a path that begins with it is truly inside.
+    /// The canonical path without links, so that paths with this prefix are inside the folder.
     folder: PathBuf,
     container: String,
     prefix: String,
 }
 
-/// One file.
+/// A file of the container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blob {
-    /// Below the container, with slashes.
+    /// The path within the container, with slashes.
     pub name: String,
     pub size: u64,
-    /// Nanoseconds since 1970.
+    /// The modification time in nanoseconds since 1970.
     pub modified: i64,
 }
 
@@ -92,7 +92,7 @@ impl DataSourceDefinition {
         if !KINDS.contains(&kind.as_str()) {
             let known = KINDS.join(", ");
             return Err(ApiError::invalid(format!(
-                "Data source type '{kind}' is not known; there are {known}."
+                "Data source type '{kind}' is not known. Use one of: {known}."
             )));
         }
         let container = object(json, "container", "data source")?.ok_or_else(|| {
@@ -125,12 +125,12 @@ impl DataSourceDefinition {
         if folders {
             if !is_one_name(&container_name) {
                 return Err(ApiError::invalid(format!(
-                    "Container name '{container_name}' must be one name, without slashes and dots that lead elsewhere."
+                    "Container name '{container_name}' must be a single name without slashes, and neither '.' nor '..'."
                 )));
             }
             if !stays_inside(&prefix) {
                 return Err(ApiError::invalid(format!(
-                    "The container's query '{prefix}' must be the beginning of blob names; '..' and '\\' are refused."
+                    "The container's query '{prefix}' must be a prefix of blob names without '..' and '\\'."
                 )));
             }
         }
@@ -144,7 +144,7 @@ impl DataSourceDefinition {
         })
     }
 
-    /// Finds the folder. Errors may be shown to clients: they name no path of this machine.
+    /// Opens the folder. Errors are shown to clients and contain no local path.
     pub fn open(&self, places: &AllowedFolders) -> Result<BlobContainer, ApiError> {
         let root = match &self.connection {
             SourceConnection::Development => places.blobs.clone(),
@@ -153,20 +153,20 @@ impl DataSourceDefinition {
                 if matches!(self.kind.as_str(), "azureblob" | "adlsgen2" | "azurefile") =>
             {
                 return Err(ApiError::not_supported(format!(
-                    "Data source '{}' names a storage account, and this service reads only folders. Set its connectionString to 'UseDevelopmentStorage=true', or to 'file:///folder' with a folder that the operator allows.",
+                    "Data source '{}' refers to a storage account, but this service reads only folders. Set its connectionString to 'UseDevelopmentStorage=true', or to 'file:///folder' with a folder that the operator allows.",
                     self.name
                 )));
             }
             SourceConnection::Elsewhere => {
                 return Err(ApiError::not_supported(format!(
-                    "Data source '{}' is of type '{}', which this service keeps but cannot read. Export its rows as JSON Lines into a folder and use a data source of type 'azureblob'.",
+                    "Data source '{}' is of type '{}', which this service stores but cannot read. Export its rows as JSON Lines into a folder and use a data source of type 'azureblob'.",
                     self.name, self.kind
                 )));
             }
         };
         let missing = || {
             ApiError::not_found(format!(
-                "Container '{}' of data source '{}' does not exist. Create a folder of this name where the service keeps its blobs, or in the folder that the connectionString names.",
+                "Container '{}' of data source '{}' does not exist. Create a folder with this name in the blobs folder of the service, or in the folder of the connectionString.",
                 self.container, self.name
             ))
         };
@@ -180,13 +180,13 @@ impl DataSourceDefinition {
 }
 
 impl BlobContainer {
-    /// All blobs, sorted by name as storage accounts sort them. A folder is read when its turn comes.
+    /// Returns all blobs, sorted by name as in storage accounts. Folders are read lazily.
     pub fn blobs(&self) -> BlobIterator<'_> {
-        // Folders above the last slash of the prefix hold everything that can match.
+        // Only the folder before the last slash of the prefix can contain matching blobs.
         let start = self.prefix.rfind('/').map_or("", |slash| self.prefix.get(..slash).unwrap_or(""));
         let mut blobs = BlobIterator { source: self, levels: Vec::new() };
         let first = if start.is_empty() { String::new() } else { format!("{start}/") };
-        // A folder that is missing, or reached over a link, has no blobs.
+        // A missing folder, or a folder behind a link, has no blobs.
         let real = fs::canonicalize(self.path(start)).ok();
         if real.is_some_and(|path| path == self.path(start))
             && let Ok(level) = self.level(&first)
@@ -205,7 +205,7 @@ impl BlobContainer {
         self.resolve_inside(name).is_some_and(|path| path.is_file())
     }
 
-    /// The address that documents carry as `metadata_storage_path`; it stands for no server.
+    /// Returns the URL for `metadata_storage_path`. No server exists at this URL.
     pub fn address(&self, name: &str) -> String {
         let mut address = format!("http://local/{}", self.container);
         for part in name.split('/') {
@@ -231,14 +231,14 @@ impl BlobContainer {
         address
     }
 
-    /// Part by part, because not all systems take a slash between folders.
+    /// Adds each part separately, because not all systems accept a slash in a path.
     fn path(&self, name: &str) -> PathBuf {
         let mut path = self.folder.clone();
         path.extend(name.split('/').filter(|part| !part.is_empty()));
         path
     }
 
-    /// The file of this name, links resolved, if that is still inside the folder.
+    /// Returns the file with this name, with links resolved, if it is inside the folder.
     fn resolve_inside(&self, name: &str) -> Option<PathBuf> {
         if !stays_inside(name) {
             return None;
@@ -247,7 +247,8 @@ impl BlobContainer {
         path.starts_with(&self.folder).then_some(path)
     }
 
-    /// What one folder holds, last name first. Files and folders that cannot be read are left out.
+    /// Returns the content of one folder in descending order of names. Unreadable files and folders
+    /// are skipped.
     fn level(&self, above: &str) -> io::Result<Vec<FolderEntry>> {
         let mut entries = Vec::new();
         for entry in fs::read_dir(self.path(above))? {
@@ -257,17 +258,17 @@ impl BlobContainer {
             if kind.is_dir() {
                 entries.push(FolderEntry::Folder(format!("{name}/")));
             } else if kind.is_file() || (kind.is_symlink() && self.exists(&name)) {
-                // Links to folders are not followed: they could go round in circles.
+                // Links to folders are not followed, because they may form cycles.
                 entries.push(FolderEntry::File(name));
             }
         }
-        // With its slash a folder sorts where its blobs sort.
+        // A folder with its slash sorts at the position of its blobs.
         entries.sort_unstable_by(|one, other| other.name().cmp(one.name()));
         Ok(entries)
     }
 }
 
-/// The names of a source, one after the other.
+/// Iterates over the blobs of a source.
 pub struct BlobIterator<'a> {
     source: &'a BlobContainer,
     levels: Vec<Vec<FolderEntry>>,
@@ -307,7 +308,7 @@ impl Iterator for BlobIterator<'_> {
                     }
                 }
                 Some(FolderEntry::File(name)) if name.starts_with(prefix.as_str()) => {
-                    // A file that went away since its folder was read is no blob any more.
+                    // The file was deleted after its folder was read.
                     let Some(Ok(facts)) = self.source.resolve_inside(&name).map(fs::metadata) else {
                         continue;
                     };
@@ -335,7 +336,7 @@ fn read_connection(given: Option<&str>) -> SourceConnection {
             "usedevelopmentstorage" if value.eq_ignore_ascii_case("true") => {
                 return SourceConnection::Development;
             }
-            // The account of the storage emulator, which long connection strings for it name.
+            // The account name of the storage emulator, which its full connection strings contain.
             "accountname" if value == "devstoreaccount1" => emulator = true,
             "blobendpoint" => {
                 if let Some(folder) = file_address(value) {
@@ -357,10 +358,10 @@ fn file_address(given: &str) -> Option<PathBuf> {
 }
 
 fn allowed(folder: &Path, allowed: &[PathBuf]) -> Result<PathBuf, ApiError> {
-    // Whether a folder exists is said only about folders that may be read.
+    // The error must not reveal whether a folder exists that is not allowed.
     let refused = || {
         ApiError::not_supported(
-            "The folder of this data source may not be read. The operator allows folders when starting the service, with the option --indexer-folder; 'UseDevelopmentStorage=true' needs no such option.",
+            "The folder of this data source is not allowed. The operator must allow it with the option --indexer-folder when starting the service. 'UseDevelopmentStorage=true' does not need this option.",
         )
     };
     let real = fs::canonicalize(folder).map_err(|_| refused())?;

@@ -1,4 +1,4 @@
-//! What an indexer remembers between runs: which blobs it has seen, and how its runs ended.
+//! The stored state of an indexer: the processed blobs and the results of runs.
 
 use std::collections::BTreeSet;
 
@@ -6,27 +6,27 @@ use serde::{Deserialize, Serialize};
 
 use super::status::ExecutionResult;
 
-/// A blob as it was when its documents were last written.
+/// The state of a blob when its documents were last written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlobState {
     pub modified: i64,
     pub size: u64,
     pub keys: Vec<String>,
-    /// False when the blob had so many documents that only the first keys were kept.
+    /// False if the blob had too many documents and only the first keys were recorded.
     pub all_keys: bool,
 }
 
-/// What is remembered about an indexer as a whole.
+/// The stored state of an indexer as a whole.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IndexerRecord {
-    /// Newest first.
+    /// Results of runs, newest first.
     pub history: Vec<ExecutionResult>,
-    /// Document keys, and addresses of blobs, that the next run must take again.
+    /// Document keys that the next run must process again. `reset_blobs` has the addresses of blobs.
     pub reset_keys: BTreeSet<String>,
     pub reset_blobs: BTreeSet<String>,
     pub tracking: Option<String>,
-    /// The last run could not even begin: only a new definition helps.
+    /// The last run could not start, and the definition must be changed.
     pub broken: bool,
     /// When the schedule last started a run, in milliseconds since 1970.
     pub last_start: Option<i64>,

@@ -1,4 +1,4 @@
-//! What a client sees of an indexer's runs: results, history, limits.
+//! The status of indexers for clients: results, history and limits.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::state::IndexerRecord;
 
-/// How a run ended, or how far it is. Written as the wire spells it.
+/// The result or the progress of a run, with the names of the REST API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionResult {
@@ -56,11 +56,11 @@ pub struct ItemWarning {
     pub documentation_link: Option<String>,
 }
 
-/// How much one run, one blob and one text may take.
+/// The limits of a run, of a blob and of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexerLimits {
     pub run_time: Duration,
-    /// For files that are read as a whole; files of lines may be larger.
+    /// The maximum size of files that are read as a whole. Files of lines may be larger.
     pub document_bytes: u64,
     pub content_characters: usize,
 }
@@ -77,12 +77,13 @@ impl Default for IndexerLimits {
 
 pub const INDEXING_ALL: &str = "indexingAllDocs";
 pub const INDEXING_RESET: &str = "indexingResetDocs";
-/// Azure keeps fifty runs; the details of older ones are cut so that fifty bad runs stay small.
+/// The maximum number of runs in the history, as in Azure. Details of older runs are shortened to limit
+/// the size.
 const LONGEST_HISTORY: usize = 50;
 const OLD_MESSAGES: usize = 20;
 
 impl ExecutionResult {
-    /// The entry that a reset leaves in the history.
+    /// Returns the history entry of a reset.
     pub fn reset(detail: Option<&str>, now: DateTime<Utc>) -> Self {
         Self {
             status: ExecutionStatus::Reset,
@@ -102,7 +103,7 @@ impl ExecutionResult {
 }
 
 impl IndexerRecord {
-    /// Puts a result in front of the others.
+    /// Adds a result at the start of the history.
     pub fn remember(&mut self, result: ExecutionResult) {
         if let Some(older) = self.history.first_mut() {
             older.errors.truncate(OLD_MESSAGES);
@@ -113,7 +114,7 @@ impl IndexerRecord {
     }
 }
 
-/// The answer to `search.status`.
+/// Returns the body for `search.status`.
 pub fn status(
     name: &str,
     record: &IndexerRecord,
@@ -121,7 +122,7 @@ pub fn status(
     limits: &IndexerLimits,
 ) -> Value {
     let last = live.as_ref().or(record.history.first());
-    // A failed run is tried again by the schedule, so the indexer as a whole is still "running" in Azure's words.
+    // The schedule retries a failed run, so Azure reports the indexer as "running".
     let overall = if record.broken && live.is_none() { "error" } else { "running" };
     let mode = match (&live, record.reset_keys.is_empty() && record.reset_blobs.is_empty()) {
         (Some(live), _) => live.mode.as_str(),

@@ -1,4 +1,4 @@
-//! Whole runs over folders, against an index that is a map.
+//! Tests of whole runs over folders. The index is a map.
 
 mod changes;
 mod folders;
@@ -18,7 +18,7 @@ use super::*;
 use crate::ApiError;
 use crate::definition::field::{FieldType, IndexField, IndexSchema, PrimitiveType};
 
-/// A folder that is removed when the test ends.
+/// A folder that is deleted when the test ends.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -54,7 +54,7 @@ impl Drop for Folder {
 
 type Hook = Box<dyn Fn() + Send + Sync>;
 
-/// An index in memory. It refuses documents whose title is "refuse".
+/// An index in memory. It rejects documents with the title "refuse".
 #[derive(Default)]
 struct Index {
     documents: Mutex<BTreeMap<String, Map<String, Value>>>,
@@ -161,7 +161,7 @@ impl Bench {
         self.indexers.reserve_run(self.job()).unwrap().run()
     }
 
-    /// Runs, and expects that everything went well.
+    /// Runs the indexer and expects success.
     fn succeed(&self) -> u64 {
         let result = self.run();
         assert_eq!(result.status, status::ExecutionStatus::Success, "{result:?}");

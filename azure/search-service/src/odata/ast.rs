@@ -1,6 +1,8 @@
-//! `$filter` and `$orderby` after parsing and checking: every path exists and every literal has its field's type.
+//! Parsed and checked `$filter` and `$orderby` expressions. Every path exists, and every literal has
+//! the type of its field.
 
-/// A condition on documents. Two-valued: a comparison with a missing value is false, except `ne`.
+/// A condition on documents. Its result is true or false: a comparison with a missing value is false,
+/// except for `ne`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OdataFilter {
     Constant(bool),
@@ -12,30 +14,30 @@ pub enum OdataFilter {
         operator: ComparisonOperator,
         value: FilterLiteral,
     },
-    /// `search.in(path, 'a,b')`; the values are sorted, none twice, and none at all matches nothing.
+    /// `search.in(path, 'a,b')`. The values are sorted and unique. An empty list matches nothing.
     In {
         path: FieldPath,
         values: Vec<String>,
     },
-    /// `path/any(x: …)`; without a condition it asks whether there is an element.
+    /// `path/any(x: …)`. Without a condition, it matches if the collection has an element.
     Any {
         path: FieldPath,
         condition: Option<Box<OdataFilter>>,
     },
-    /// `path/all(x: …)`; true when there are no elements.
+    /// `path/all(x: …)`. True for an empty collection.
     All {
         path: FieldPath,
         condition: Box<OdataFilter>,
     },
-    /// `geo.distance(path, point) lt 10`; kilometres.
+    /// `geo.distance(path, point) lt 10`, in kilometres.
     Distance {
         path: FieldPath,
         point: GeoPoint,
         operator: ComparisonOperator,
         kilometres: f64,
     },
-    /// `geo.intersects(path, polygon)`; the ring is closed, its points counterclockwise. Longitudes go on beyond 180
-    /// when it crosses that meridian: `geo::within` knows.
+    /// `geo.intersects(path, polygon)`. The ring is closed and counterclockwise. If it crosses the
+    /// 180th meridian, its longitudes exceed 180. `geo::ring_contains` handles that.
     Within {
         path: FieldPath,
         ring: Vec<GeoPoint>,
@@ -45,7 +47,7 @@ pub enum OdataFilter {
 }
 
 impl OdataFilter {
-    /// Whether what it lets through is scored by it: it has a `search.ismatchscoring`.
+    /// Whether the filter contributes to the score: it contains a `search.ismatchscoring`.
     pub fn scores(&self) -> bool {
         match self {
             Self::And(parts) | Self::Or(parts) => parts.iter().any(Self::scores),
@@ -56,15 +58,16 @@ impl OdataFilter {
     }
 }
 
-/// Where a condition looks.
+/// The field that a condition reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldPath {
-    /// From the root of the document, through all lambdas: `rooms/tags`.
+    /// The path from the root of the document, through all lambdas: `rooms/tags`.
     pub field: String,
-    /// What to read from the element that the innermost lambda is at, member by member; from the root when the path
-    /// starts there. Empty for the element itself (`t` in `tags/any(t: t eq 'a')`).
+    /// The members to read, one after the other. They start at the element of the lambda given by `lambda`,
+    /// or at the root of the document. Empty for the element itself (`t` in `tags/any(t: t eq 'a')`).
     pub members: Vec<String>,
-    /// How many lambdas up `members` starts: 0 is the innermost one. `None`: at the root of the document.
+    /// The lambda where `members` starts, counted outwards: 0 is the innermost one. `None` is the root
+    /// of the document.
     pub lambda: Option<usize>,
 }
 
@@ -84,7 +87,7 @@ pub enum FilterLiteral {
     Boolean(bool),
     /// For `Int32` and `Int64` fields.
     Integer(i64),
-    /// For `Double` fields; may be infinite or NaN.
+    /// For `Double` fields. May be infinite or NaN.
     Double(f64),
     String(String),
     /// Milliseconds since 1970, UTC.
@@ -100,13 +103,13 @@ pub struct GeoPoint {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextMatch {
     pub search: String,
-    /// Empty: all searchable fields.
+    /// If empty, all searchable fields.
     pub fields: Vec<String>,
-    /// `queryType` full; simple otherwise.
+    /// Whether `queryType` is full. Otherwise it is simple.
     pub full: bool,
-    /// `searchMode` all; any otherwise.
+    /// Whether `searchMode` is all. Otherwise it is any.
     pub all: bool,
-    /// Whether the match counts in the score.
+    /// Whether the match adds to the score.
     pub scoring: bool,
 }
 

@@ -1,4 +1,5 @@
-//! The tree of a filter against the fields of an index: names become paths, constants get their field's type.
+//! Checks the tree of a filter against the fields of an index. Names become paths, and constants get
+//! the type of their field.
 
 use super::ast::{ComparisonOperator, FilterLiteral, OdataFilter};
 use super::functions;
@@ -16,7 +17,7 @@ pub(super) fn check_filter(
 
 pub(super) struct FilterChecker<'a> {
     pub(super) schema: &'a IndexSchema,
-    /// The lambdas around the current place, the innermost last.
+    /// The lambdas around the current expression, the innermost last.
     pub(super) scopes: Vec<LambdaScope<'a>>,
 }
 
@@ -28,9 +29,10 @@ impl<'a> FilterChecker<'a> {
             OdataExpressionKind::Or(parts) => self.joined(parts, false),
             OdataExpressionKind::Not(inner) => Ok(OdataFilter::Not(Box::new(self.condition(inner)?))),
             OdataExpressionKind::Compare { left, operator, right } => match (&left.kind, &right.kind) {
-                (OdataExpressionKind::Constant(_), OdataExpressionKind::Constant(_)) => {
-                    Err(OdataError::new(at, "Both sides are constants. One side of a comparison is a field."))
-                }
+                (OdataExpressionKind::Constant(_), OdataExpressionKind::Constant(_)) => Err(OdataError::new(
+                    at,
+                    "Both sides are constants. One side of a comparison must be a field.",
+                )),
                 (_, OdataExpressionKind::Constant(constant)) => {
                     self.compare(left, *operator, constant, right.at)
                 }
@@ -45,7 +47,7 @@ impl<'a> FilterChecker<'a> {
             OdataExpressionKind::Constant(OdataConstant::Boolean(value)) => Ok(OdataFilter::Constant(*value)),
             OdataExpressionKind::Constant(constant) => {
                 let constant = describe(constant);
-                Err(OdataError::new(at, format!("{constant} is not a condition; compare a field with it.")))
+                Err(OdataError::new(at, format!("{constant} is not a condition. Compare a field with it.")))
             }
             OdataExpressionKind::Path(names) => self.flag(names),
             OdataExpressionKind::Collection { path, all, lambda } => {
@@ -57,7 +59,8 @@ impl<'a> FilterChecker<'a> {
         }
     }
 
-    /// Parts of the same kind are taken up, so that parentheses around them make no difference.
+    /// Joins conditions. Nested conditions of the same kind are merged, so that parentheses around them
+    /// make no difference.
     fn joined(&mut self, parts: &[OdataExpression<'a>], all: bool) -> Result<OdataFilter, OdataError> {
         let mut joined = Vec::with_capacity(parts.len());
         for part in parts {
@@ -69,7 +72,7 @@ impl<'a> FilterChecker<'a> {
         Ok(if all { OdataFilter::And(joined) } else { OdataFilter::Or(joined) })
     }
 
-    /// A field that stands for itself is a flag.
+    /// A Boolean field alone is a condition.
     fn flag(&self, names: &[OdataIdentifier<'_>]) -> Result<OdataFilter, OdataError> {
         let found = self.find(names)?;
         if found.kind != FieldType::One(PrimitiveType::Boolean) {
@@ -77,7 +80,7 @@ impl<'a> FilterChecker<'a> {
             return Err(OdataError::new(
                 found.at,
                 format!(
-                    "'{name}' is of type {kind}, so it is not a condition by itself; compare it with a constant."
+                    "'{name}' is of type {kind}, so it is not a condition by itself. Compare it with a constant."
                 ),
             ));
         }
@@ -100,7 +103,7 @@ impl<'a> FilterChecker<'a> {
             let (name, kind) = (found.path_text(), type_name(found.kind));
             return Err(OdataError::new(
                 at,
-                format!("'any' and 'all' are for collections; '{name}' is of type {kind}."),
+                format!("'any' and 'all' are for collections, but '{name}' is of type {kind}."),
             ));
         }
         let (field, path) = (found.field, found.path);
@@ -145,7 +148,7 @@ impl<'a> FilterChecker<'a> {
         }
     }
 
-    /// `search.ismatch('a') eq true`.
+    /// Compares a condition with true or false, as in `search.ismatch('a') eq true`.
     fn compare_with_boolean(
         &mut self,
         subject: &OdataExpression<'a>,
@@ -159,7 +162,7 @@ impl<'a> FilterChecker<'a> {
             _ if matches!(subject.kind, OdataExpressionKind::Not(_)) => {
                 return Err(OdataError::new(
                     subject.at,
-                    "'not' belongs to the word after it, before any comparison. Put the comparison in parentheses, \
+                    "'not' binds tighter than comparisons. Put the comparison in parentheses, \
                      as in not (rating gt 5).",
                 ));
             }
@@ -201,7 +204,7 @@ fn field_with_constant(
         FieldType::One(primitive) => primitive,
         FieldType::Complex => {
             let message =
-                format!("'{name}' is complex; compare its subfields, as in {name}/subfield eq 'value'.");
+                format!("'{name}' is complex. Compare its subfields, as in {name}/subfield eq 'value'.");
             return Err(OdataError::new(found.at, message));
         }
         FieldType::Many(_) | FieldType::ManyComplex => {
@@ -209,7 +212,7 @@ fn field_with_constant(
                 found.at,
                 format!(
                     "'{name}' is a collection and cannot be compared as a whole. Compare its elements, as in \
-                     {name}/any(x: x eq 'value'); {name}/any() asks whether there are any."
+                     {name}/any(x: x eq 'value'). To test for any element, use {name}/any()."
                 ),
             ));
         }
@@ -217,7 +220,7 @@ fn field_with_constant(
     let value = match (primitive, constant) {
         (_, OdataConstant::Null) if equality => FilterLiteral::Null,
         (_, OdataConstant::Null) => {
-            return Err(OdataError::new(at, "null has no order; it can be compared by eq and ne only."));
+            return Err(OdataError::new(at, "null has no order. It can be compared by eq and ne only."));
         }
         (PrimitiveType::GeographyPoint, _) => {
             return Err(OdataError::new(
@@ -233,11 +236,11 @@ fn field_with_constant(
         }
         (PrimitiveType::Boolean, OdataConstant::Boolean(value)) if equality => FilterLiteral::Boolean(*value),
         (PrimitiveType::Boolean, OdataConstant::Boolean(_)) => {
-            return Err(OdataError::new(at, "true and false have no order; compare them by eq and ne."));
+            return Err(OdataError::new(at, "true and false have no order. Compare them by eq and ne."));
         }
         (PrimitiveType::DateTimeOffset, OdataConstant::Date(date)) => FilterLiteral::Date(*date),
         (PrimitiveType::Double, OdataConstant::Double(number)) => FilterLiteral::Double(*number),
-        // Azure converts so too, and says that digits may get lost.
+        // Azure AI Search converts in the same way, and documents that precision may be lost.
         (PrimitiveType::Double, OdataConstant::Integer(number)) => FilterLiteral::Double(*number as f64),
         (PrimitiveType::Int32 | PrimitiveType::Int64, OdataConstant::Integer(number)) => {
             FilterLiteral::Integer(*number)
@@ -252,7 +255,8 @@ fn field_with_constant(
     Ok(OdataFilter::Compare { path: found.path, operator, value })
 }
 
-/// `rating gt 4.5` means `rating gt 4` for whole numbers; so columns of integers are compared with integers only.
+/// Compares an integer field with a fraction: `rating gt 4.5` becomes `rating gt 4`. Integer columns
+/// are therefore only compared with integers.
 fn integer_with_double(found: ResolvedField<'_>, operator: ComparisonOperator, number: f64) -> OdataFilter {
     const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
     let floor = number.floor();
@@ -275,7 +279,7 @@ fn integer_with_double(found: ResolvedField<'_>, operator: ComparisonOperator, n
         ComparisonOperator::Greater | ComparisonOperator::GreaterOrEqual => value < 0.0,
     };
     match always {
-        // Every value but a missing one.
+        // Every value that is not null.
         true => {
             OdataFilter::Compare { path, operator: ComparisonOperator::NotEqual, value: FilterLiteral::Null }
         }
@@ -295,7 +299,7 @@ fn mismatch(name: &str, kind: FieldType, constant: &OdataConstant<'_>) -> String
     };
     let hint = if matches!(constant, OdataConstant::String(_)) { hint } else { "" };
     let (kind, constant) = (type_name(kind), describe(constant));
-    format!("'{name}' is of type {kind} and cannot be compared with {constant}; expected {expected}.{hint}")
+    format!("'{name}' is of type {kind} and cannot be compared with {constant}. Expected {expected}.{hint}")
 }
 
 pub(super) fn describe(constant: &OdataConstant<'_>) -> String {

@@ -4,8 +4,8 @@ use chrono::NaiveDate;
 
 const MINUTE: i64 = 60_000;
 
-/// Reads `2024-01-31T12:00:00.123+02:00`. Seconds and their fraction may be absent; digits after the third of a
-/// fraction are dropped.
+/// Parses a date such as `2024-01-31T12:00:00.123+02:00`. Seconds and their fraction are optional.
+/// Digits of the fraction after the third are dropped.
 pub fn parse(text: &str) -> Option<i64> {
     match read(text) {
         Some((milliseconds, Some(offset))) => Some(milliseconds - offset * MINUTE),
@@ -13,14 +13,14 @@ pub fn parse(text: &str) -> Option<i64> {
     }
 }
 
-/// The same, and what is wrong when it is none.
+/// Like [`parse`], with an explanation if the text is not a date.
 pub(super) fn parse_explained(text: &str) -> Result<i64, String> {
     let shown = super::problem::quoted(text);
     match read(text) {
         Some((milliseconds, Some(offset))) => Ok(milliseconds - offset * MINUTE),
         Some((_, None)) => Err(format!(
             "The date {shown} has no offset from UTC. End it with Z or an offset such as +02:00 \
-             (%2B02:00 in an address)."
+             (%2B02:00 in a URL)."
         )),
         None if text.len() == 10 => {
             Err(format!("The date {shown} has no time. Write {shown}T00:00:00Z, with Z or an offset."))
@@ -29,7 +29,7 @@ pub(super) fn parse_explained(text: &str) -> Result<i64, String> {
     }
 }
 
-/// Milliseconds of the local time, and the offset in minutes.
+/// Returns the local time in milliseconds, and the offset in minutes.
 fn read(text: &str) -> Option<(i64, Option<i64>)> {
     let mut rest = text;
     let year = digits(&mut rest, 4)?;
@@ -67,7 +67,7 @@ fn offset(mut rest: &str) -> Option<Option<i64>> {
     let hours = digits(&mut rest, 2)?;
     sign(&mut rest, &[':'])?;
     let minutes = digits(&mut rest, 2)?;
-    // No place on earth is farther than 14 hours from UTC.
+    // Time zones are at most 14 hours from UTC.
     let total = hours * 60 + minutes;
     (rest.is_empty() && minutes < 60 && total <= 14 * 60).then_some(Some(direction * i64::from(total)))
 }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_refused() {
+    fn invalid_dates_are_rejected() {
         for text in [
             "2024-02-30T00:00:00Z",
             "2024-13-01T00:00:00Z",

@@ -1,17 +1,19 @@
-//! A filter on one document as it is stored. The plain reading of every condition: columns must give the same answers,
-//! and conditions on the elements of complex collections have no other.
+//! Evaluates a filter on one stored document. This is the reference for every condition: evaluation on
+//! columns must give the same results. Conditions on the elements of complex collections are only
+//! evaluated here.
 
 use serde_json::Value;
 
 use super::ast::{ComparisonOperator, FieldPath, FilterLiteral, GeoPoint, OdataFilter, TextMatch};
 use super::{date, geo};
 
-/// `text` answers for `search.ismatch` and `search.ismatchscoring`.
+/// Whether the document matches the filter. `text` evaluates `search.ismatch` and
+/// `search.ismatchscoring`.
 pub fn matches(filter: &OdataFilter, document: &Value, text: &mut dyn FnMut(&TextMatch) -> bool) -> bool {
     matches_watched(filter, document, text, &|| ())
 }
 
-/// The same; `look` is called for every element of a collection.
+/// Like [`matches()`]. `look` is called for every element of a collection.
 pub(crate) fn matches_watched(
     filter: &OdataFilter,
     document: &Value,
@@ -21,7 +23,7 @@ pub(crate) fn matches_watched(
     FilterEvaluation { document, elements: Vec::new(), text, look }.is_match(filter)
 }
 
-/// A point as documents have it: GeoJSON.
+/// Reads a GeoJSON point.
 pub fn geojson_point(value: &Value) -> Option<GeoPoint> {
     let mut coordinates = value.get("coordinates")?.as_array()?.iter().map(Value::as_f64);
     Some(GeoPoint { longitude: coordinates.next()??, latitude: coordinates.next()?? })
@@ -29,7 +31,7 @@ pub fn geojson_point(value: &Value) -> Option<GeoPoint> {
 
 struct FilterEvaluation<'a, 't> {
     document: &'a Value,
-    /// Where the lambdas are, the innermost last.
+    /// The current elements of the lambdas, the innermost last.
     elements: Vec<&'a Value>,
     text: &'t mut dyn FnMut(&TextMatch) -> bool,
     look: &'t dyn Fn(),
@@ -114,11 +116,11 @@ fn compare(value: &Value, operator: ComparisonOperator, literal: &FilterLiteral)
             value.as_str().and_then(date::parse).map(|value| satisfies_operator(&value, operator, literal))
         }
     };
-    // A missing value differs from every other and has no order.
+    // A missing value is not equal to any other value and has no order.
     answer.unwrap_or(operator == ComparisonOperator::NotEqual)
 }
 
-/// JSON has no infinite numbers; documents name them.
+/// Reads a number. JSON has no infinite numbers, so documents use strings for them.
 fn double(value: &Value) -> Option<f64> {
     match value.as_str() {
         None => value.as_f64(),

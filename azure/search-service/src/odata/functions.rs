@@ -8,7 +8,7 @@ use super::parser::{OdataConstant, OdataExpression, OdataExpressionKind};
 use super::problem::{OdataError, quoted};
 use crate::definition::{FieldType, PrimitiveType};
 
-/// The functions that are conditions by themselves.
+/// Checks a function that is a condition by itself.
 pub(super) fn condition<'a>(
     checker: &FilterChecker<'a>,
     at: usize,
@@ -22,7 +22,7 @@ pub(super) fn condition<'a>(
         "geo.intersects" => intersects(checker, at, arguments),
         "geo.distance" => Err(OdataError::new(
             at,
-            "geo.distance is a number of kilometres; compare it, as in geo.distance(field, \
+            "geo.distance is a number of kilometres. Compare it, as in geo.distance(field, \
              geography'POINT(0 0)') lt 10.",
         )),
         "search.score" => Err(OdataError::new(at, "search.score() is for $orderby, not for filters.")),
@@ -30,7 +30,7 @@ pub(super) fn condition<'a>(
     }
 }
 
-/// `geo.distance(field, point) operator constant`.
+/// Checks `geo.distance(field, point) operator constant`.
 pub(super) fn distance<'a>(
     checker: &FilterChecker<'a>,
     at: usize,
@@ -42,7 +42,7 @@ pub(super) fn distance<'a>(
     if matches!(operator, ComparisonOperator::Equal | ComparisonOperator::NotEqual) {
         return Err(OdataError::new(
             at,
-            "Distances can be compared by lt, le, gt and ge; no two are ever exactly equal.",
+            "Distances can be compared by lt, le, gt and ge, but not for equality.",
         ));
     }
     let kilometres = match constant {
@@ -60,7 +60,7 @@ pub(super) fn distance<'a>(
     Ok(OdataFilter::Distance { path: point_field(checker, field)?, point, operator, kilometres })
 }
 
-/// The arguments of `geo.distance`, in either order.
+/// Returns the arguments of `geo.distance`, which may be in either order.
 pub(super) fn field_and_point<'e, 'a>(
     at: usize,
     arguments: &'e [OdataExpression<'a>],
@@ -108,7 +108,7 @@ fn point_field<'a>(
     checker: &FilterChecker<'a>,
     field: &OdataExpression<'a>,
 ) -> Result<FieldPath, OdataError> {
-    variable(checker, field, PrimitiveType::GeographyPoint, "geo functions look at points")
+    variable(checker, field, PrimitiveType::GeographyPoint, "geo functions need points")
 }
 
 fn search_in<'a>(
@@ -126,7 +126,7 @@ fn search_in<'a>(
             ));
         }
     };
-    let path = variable(checker, field, PrimitiveType::String, "search.in looks at strings")?;
+    let path = variable(checker, field, PrimitiveType::String, "search.in needs strings")?;
     let mut values: Vec<String> = list
         .split(|character| delimiters.contains(character))
         .filter(|value| !value.is_empty())
@@ -137,7 +137,7 @@ fn search_in<'a>(
     Ok(OdataFilter::In { path, values })
 }
 
-/// The field or range variable of a call, which must be of one type.
+/// Resolves the field or range variable of a call, which must have the given type.
 fn variable<'a>(
     checker: &FilterChecker<'a>,
     expression: &OdataExpression<'a>,
@@ -153,7 +153,7 @@ fn variable<'a>(
         FieldType::One(primitive) if primitive == wanted => Ok(found.path),
         FieldType::Many(primitive) if primitive == wanted => Err(OdataError::new(
             found.at,
-            format!("'{name}' is a collection. Look at its elements: {name}/any(x: …(x, …))."),
+            format!("'{name}' is a collection. Use its elements: {name}/any(x: …(x, …))."),
         )),
         _ => Err(OdataError::new(found.at, format!("'{name}' is of type {kind}, and {rule}."))),
     }
@@ -171,8 +171,8 @@ fn text_match<'a>(
         return Err(OdataError::new(
             at,
             format!(
-                "{function} looks at whole documents, not at the range variable '{variable}', so it cannot stand in \
-                 'any' or 'all'. Move it out of the lambda."
+                "{function} applies to whole documents, not to the range variable '{variable}', so it cannot be used \
+                 in 'any' or 'all'. Move it out of the lambda."
             ),
         ));
     }
@@ -209,7 +209,7 @@ fn searched_fields<'a>(
         let Some(field) = checker.schema.find(path) else {
             return Err(OdataError::new(
                 at,
-                format!("There is no field '{}'. Names differ by case.", quoted(path)),
+                format!("There is no field '{}'. Names are case-sensitive.", quoted(path)),
             ));
         };
         if !field.searchable || field.vector.is_some() {
@@ -226,7 +226,7 @@ fn searched_fields<'a>(
     Ok(fields)
 }
 
-/// True for the second word; the first one is the default.
+/// Reads an optional argument with two values. Returns true for `other`.
 fn choice(argument: Option<&OdataExpression<'_>>, default: &str, other: &str) -> Result<bool, OdataError> {
     let Some(argument) = argument else { return Ok(false) };
     if argument.kind == OdataExpressionKind::Constant(OdataConstant::Null) {
@@ -254,7 +254,7 @@ fn unknown(function: &str) -> String {
         ["search.in", "search.ismatch", "search.ismatchscoring", "geo.distance", "geo.intersects"];
     let shown = quoted(function);
     if let Some(right) = ALL.iter().find(|right| right.eq_ignore_ascii_case(function)) {
-        return format!("There is no function '{shown}'; it is written {right}.");
+        return format!("There is no function '{shown}'. Did you mean {right}?");
     }
-    format!("There is no function '{shown}'. Filters know {}.", ALL.join(", "))
+    format!("There is no function '{shown}'. The functions of filters are {}.", ALL.join(", "))
 }

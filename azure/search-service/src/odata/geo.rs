@@ -1,11 +1,11 @@
-//! Points and polygons: constants in filters, distances, and what lies within a ring.
+//! Points and polygons: constants in filters, distances, and the point-in-polygon test.
 
 use super::ast::GeoPoint;
 
-/// The mean radius of the earth.
+/// The mean radius of the earth in kilometres.
 const RADIUS: f64 = 6_371.008_771_4;
 
-/// The distance on a sphere (haversine).
+/// Returns the distance on a sphere (haversine).
 pub fn kilometres(from: GeoPoint, to: GeoPoint) -> f64 {
     let (start, end) = (from.latitude.to_radians(), to.latitude.to_radians());
     let north = ((end - start) / 2.0).sin().powi(2);
@@ -14,9 +14,11 @@ pub fn kilometres(from: GeoPoint, to: GeoPoint) -> f64 {
     2.0 * RADIUS * part.sqrt().asin()
 }
 
-/// Whether a point lies in a closed ring or on its line; longitude and latitude are taken as plain coordinates.
+/// Whether a point lies inside a closed ring or on its edge. Longitude and latitude are used
+/// as plane coordinates.
 pub fn ring_contains(ring: &[GeoPoint], point: GeoPoint) -> bool {
-    // Rings across the 180th meridian go on beyond 180 degrees, so the point may be one turn away from them.
+    // The longitudes of rings across the 180th meridian exceed 180 degrees, so the point is also tested
+    // one turn away.
     [0.0, 360.0, -360.0].iter().any(|turn| {
         let longitude = point.longitude + turn;
         ring_contains_plain(ring, GeoPoint { longitude, ..point })
@@ -24,7 +26,7 @@ pub fn ring_contains(ring: &[GeoPoint], point: GeoPoint) -> bool {
 }
 
 fn ring_contains_plain(ring: &[GeoPoint], point: GeoPoint) -> bool {
-    // A point on the line belongs to the polygon although rounding may put it a hair aside.
+    // A point on the edge belongs to the polygon, even if it is slightly off by rounding.
     const HAIR: f64 = 1e-12;
     let mut inside = false;
     for (from, to) in ring.iter().zip(ring.iter().skip(1)) {
@@ -37,7 +39,7 @@ fn ring_contains_plain(ring: &[GeoPoint], point: GeoPoint) -> bool {
         {
             return true;
         }
-        // Of each line only the lower end counts, so that a corner is not crossed twice.
+        // Only the lower end of each edge counts, so that a corner is not crossed twice.
         if (from.latitude > point.latitude) != (to.latitude > point.latitude)
             && (side > 0.0) == (to.latitude > from.latitude)
         {
@@ -47,23 +49,25 @@ fn ring_contains_plain(ring: &[GeoPoint], point: GeoPoint) -> bool {
     inside
 }
 
-/// Reads `POINT(longitude latitude)`.
+/// Parses `POINT(longitude latitude)`.
 pub(super) fn parse_point(text: &str) -> Result<GeoPoint, String> {
     let body = shape(text, "POINT").ok_or("Expected geography'POINT(longitude latitude)'.")?;
     point(body)
 }
 
-/// Reads `POLYGON((longitude latitude, …))`, turned counterclockwise.
+/// Parses `POLYGON((longitude latitude, …))`. The result is counterclockwise.
 pub(super) fn parse_polygon(text: &str) -> Result<Vec<GeoPoint>, String> {
     let body = shape(text, "POLYGON")
         .and_then(parenthesised)
         .ok_or("Expected geography'POLYGON((longitude latitude, longitude latitude, …))'.")?;
     if body.contains(['(', ')']) {
-        return Err("A polygon has one ring; holes are not possible.".to_owned());
+        return Err("A polygon has one ring. Holes are not supported.".to_owned());
     }
     let ring = body.split(',').map(point).collect::<Result<Vec<_>, _>>()?;
     if ring.len() < 4 || ring.first() != ring.last() {
-        return Err("A polygon has at least four points, and the last one equals the first.".to_owned());
+        return Err(
+            "A polygon must have at least four points, and the last one must equal the first.".to_owned()
+        );
     }
     let mut ring = across_the_meridian(ring);
     if area(&ring) < 0.0 {
@@ -72,8 +76,8 @@ pub(super) fn parse_polygon(text: &str) -> Result<Vec<GeoPoint>, String> {
     Ok(ring)
 }
 
-/// The shorter way round the earth is meant when a line is longer than half of it; a full turn is a line round the
-/// world. Longitudes then go on beyond 180 degrees.
+/// Unrolls a ring that crosses the 180th meridian. A step of more than 180 degrees means the shorter
+/// way round the earth, and longitudes then exceed 180 degrees. A step of a full turn stays as it is.
 fn across_the_meridian(ring: Vec<GeoPoint>) -> Vec<GeoPoint> {
     let steps = || ring.iter().zip(ring.iter().skip(1)).map(|(from, to)| to.longitude - from.longitude);
     if !steps().any(|step| step.abs() > 180.0) || steps().any(|step| step.abs() >= 360.0) {
@@ -87,11 +91,11 @@ fn across_the_meridian(ring: Vec<GeoPoint>) -> Vec<GeoPoint> {
         }
         unrolled.push(GeoPoint { longitude: to.longitude + turn, ..to });
     }
-    // A ring that does not close runs round a pole; as plain coordinates it is at least what was written.
+    // A ring that does not close encloses a pole. It is used as written, in plane coordinates.
     if turn == 0.0 { unrolled } else { ring }
 }
 
-/// Twice the area, positive when counterclockwise.
+/// Returns twice the area. It is positive if the ring is counterclockwise.
 fn area(ring: &[GeoPoint]) -> f64 {
     ring.iter()
         .zip(ring.iter().skip(1))
@@ -99,7 +103,7 @@ fn area(ring: &[GeoPoint]) -> f64 {
         .sum()
 }
 
-/// What is in the parentheses after the word; the system of coordinates may be named before it.
+/// Returns the text in parentheses after `word`. A coordinate system may precede it.
 fn shape<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     let text = text.trim();
     let text = text.strip_prefix("SRID=4326;").unwrap_or(text);
@@ -121,10 +125,10 @@ fn point(text: &str) -> Result<GeoPoint, String> {
             "A point is a longitude and a latitude with a space between them, not '{text}'."
         ));
     };
-    // Written so that NaN is refused too.
+    // Written so that NaN is rejected too.
     if !(longitude.abs() <= 180.0 && latitude.abs() <= 90.0) {
         return Err(format!(
-            "The point {longitude} {latitude} is not on earth: the longitude comes first, from -180 to 180, then the \
+            "The point {longitude} {latitude} is out of range. The longitude comes first, from -180 to 180, then the \
              latitude, from -90 to 90."
         ));
     }
@@ -160,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hollow_is_outside() {
+    fn a_concave_part_is_outside() {
         let ring = parse_polygon("POLYGON((0 0, 10 0, 10 10, 5 2, 0 10, 0 0))").unwrap();
         assert!(ring_contains(&ring, at(5.0, 1.0)));
         assert!(!ring_contains(&ring, at(5.0, 5.0)));
@@ -168,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clockwise_ring_is_turned() {
+    fn a_clockwise_ring_is_reversed() {
         let ring = parse_polygon("POLYGON((0 0, 0 10, 10 10, 10 0, 0 0))").unwrap();
         assert_eq!(ring, parse_polygon("POLYGON((0 0, 10 0, 10 10, 0 10, 0 0))").unwrap());
     }
@@ -189,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_that_are_none_are_refused() {
+    fn invalid_shapes_are_rejected() {
         for text in [
             "POINT(1)",
             "POINT(1 2 3)",

@@ -1,4 +1,4 @@
-//! Cuts an expression into tokens.
+//! Splits an expression into tokens.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,10 @@ use super::problem::{OdataError, quoted};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum OdataToken<'a> {
-    /// Names, operators and functions; functions have a dot in them.
+    /// A name, an operator or a function. Functions contain a dot.
     Word(&'a str),
     String(Cow<'a, str>),
-    /// What stands between the quotes of `geography'…'`.
+    /// The text between the quotes of `geography'…'`.
     Geography(Cow<'a, str>),
     Integer(i64),
     Double(f64),
@@ -25,7 +25,7 @@ pub(super) enum OdataToken<'a> {
 }
 
 impl OdataToken<'_> {
-    /// The token as a message names it.
+    /// Describes the token for an error message.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Word(word) => format!("'{}'", quoted(word)),
@@ -46,7 +46,7 @@ impl OdataToken<'_> {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct OdataLexeme<'a> {
-    /// Bytes from the start of the text.
+    /// The byte offset in the text.
     pub(super) at: usize,
     pub(super) token: OdataToken<'a>,
 }
@@ -61,7 +61,7 @@ impl<'a> OdataLexer<'a> {
         Self { text, at: 0 }
     }
 
-    /// The next token; `End` again and again after the last one.
+    /// Returns the next token. After the last one it returns `End` repeatedly.
     pub(super) fn next(&mut self) -> Result<OdataLexeme<'a>, OdataError> {
         self.skip(self.rest().len() - self.rest().trim_start().len());
         let at = self.at;
@@ -94,7 +94,7 @@ impl<'a> OdataLexer<'a> {
         token
     }
 
-    /// Takes the characters that belong to a word or number.
+    /// Consumes the characters that belong to a word or number.
     fn run(&mut self, belongs: fn(char) -> bool) -> &'a str {
         let rest = self.rest();
         let end = rest.find(|character| !belongs(character)).unwrap_or(rest.len());
@@ -115,7 +115,7 @@ impl<'a> OdataLexer<'a> {
         Err(OdataError::new(
             at,
             format!(
-                "'{word}' cannot stand before a quote. Only geography'…' has a prefix; texts are written 'like this' \
+                "'{word}' is not allowed before a quote. Only geography'…' has a prefix. Write texts 'like this' \
                  and dates without quotes."
             ),
         ))
@@ -174,7 +174,7 @@ impl<'a> OdataLexer<'a> {
     }
 }
 
-/// `2024-…`: no number has a sign right after four digits.
+/// Whether this is a date such as `2024-…`. No number has a sign right after four digits.
 fn is_dated(run: &str) -> bool {
     let mut bytes = run.bytes();
     bytes.by_ref().take(4).filter(u8::is_ascii_digit).count() == 4 && bytes.next() == Some(b'-')

@@ -1,30 +1,30 @@
-//! From the names in an expression to the fields of an index.
+//! Resolves the names in an expression to the fields of an index.
 
 use super::ast::FieldPath;
 use super::parser::OdataIdentifier;
 use super::problem::{OdataError, quoted};
 use crate::definition::{FieldType, IndexField, IndexSchema, PrimitiveType};
 
-/// A lambda around the place that is being checked.
+/// A lambda around the expression that is being checked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LambdaScope<'a> {
     pub(super) variable: &'a str,
-    /// The collection whose elements the variable stands for.
+    /// The collection whose elements the variable refers to.
     pub(super) field: &'a IndexField,
 }
 
-/// What a path leads to.
+/// The field that a path resolves to.
 #[derive(Debug)]
 pub(super) struct ResolvedField<'a> {
     pub(super) at: usize,
     pub(super) field: &'a IndexField,
-    /// The type of the value; for a range variable that of an element, not of the collection.
+    /// The type of the value. For a range variable it is the type of an element, not of the collection.
     pub(super) kind: FieldType,
     pub(super) path: FieldPath,
 }
 
 impl ResolvedField<'_> {
-    /// The path as the client would write it.
+    /// Returns the path as the client would write it.
     pub(super) fn path_text(&self) -> &str {
         &self.path.field
     }
@@ -50,8 +50,8 @@ impl ResolvedField<'_> {
     }
 }
 
-/// Follows a path from a range variable or from the root. Collections of complex values end it: only lambdas enter
-/// them.
+/// Resolves a path that starts at a range variable or at the root. It cannot continue into a collection
+/// of complex values, which needs a lambda.
 pub(super) fn resolve<'a>(
     names: &[OdataIdentifier<'_>],
     schema: &'a IndexSchema,
@@ -104,7 +104,7 @@ fn no_subfields(field: &IndexField, kind: FieldType, name: &str) -> String {
     let name = quoted(name);
     if kind == FieldType::ManyComplex {
         return format!(
-            "'{path}' is a collection, so '{path}/{name}' has many values. Say for which elements the condition holds: \
+            "'{path}' is a collection, so '{path}/{name}' has many values. Specify the elements with any or all: \
              {path}/any(x: x/{name} …) or {path}/all(x: x/{name} …)."
         );
     }
@@ -135,12 +135,12 @@ fn unknown(
         return format!("{place} '{shown}'. Subfields are written with a slash: {first}/{rest}.");
     }
     match nearest(name, fields) {
-        Some(near) => format!("{place} '{shown}'. Did you mean '{near}'? Names differ by case."),
+        Some(near) => format!("{place} '{shown}'. Did you mean '{near}'? Names are case-sensitive."),
         None => format!("{place} '{shown}'."),
     }
 }
 
-/// The name that a misspelt one probably stands for.
+/// Returns the name that is most similar to a misspelt one.
 fn nearest<'a>(name: &str, fields: &'a [IndexField]) -> Option<&'a str> {
     const LONGEST: usize = 64;
     if name.len() > LONGEST {
@@ -156,7 +156,7 @@ fn nearest<'a>(name: &str, fields: &'a [IndexField]) -> Option<&'a str> {
         .map(|(_, field)| field.name.as_str())
 }
 
-/// How many letters differ.
+/// Returns the edit distance of two names.
 fn distance(from: &str, to: &str) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (index, letter) in from.bytes().enumerate() {

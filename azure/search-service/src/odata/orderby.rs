@@ -1,4 +1,4 @@
-//! `$orderby`: by fields, by distance, by score.
+//! `$orderby`: by fields, by distance and by score.
 
 use super::ast::{OrderByClause, OrderCriterion};
 use super::functions::field_and_point;
@@ -11,7 +11,7 @@ use crate::error::ApiError;
 
 const MOST_CLAUSES: usize = 32;
 
-/// Reads clauses with commas between them. A blank text is no order.
+/// Parses a comma-separated list of clauses. A blank text has no clauses.
 pub fn parse_orderby(text: &str, schema: &IndexSchema) -> Result<Vec<OrderByClause>, ApiError> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
@@ -19,7 +19,7 @@ pub fn parse_orderby(text: &str, schema: &IndexSchema) -> Result<Vec<OrderByClau
     clauses(text, schema).map_err(|problem| problem.into_error("$orderby", text)).and_then(check_clause_count)
 }
 
-/// The same for a parameter that is given several times: each is one clause or several.
+/// Like [`parse_orderby`], for a parameter that is given several times. Each value has one or more clauses.
 pub fn parse_orderby_parts(texts: &[String], schema: &IndexSchema) -> Result<Vec<OrderByClause>, ApiError> {
     let mut orders = Vec::new();
     for text in texts {
@@ -46,7 +46,7 @@ fn clauses(text: &str, schema: &IndexSchema) -> Result<Vec<OrderByClause>, Odata
         let OdataLexeme { at, token } = parser.advance()?;
         match token {
             OdataToken::End => return Ok(orders),
-            // The refusal comes with the count; a text of megabytes should not be read for it.
+            // The error follows from the count. A text of megabytes is not read to the end for it.
             OdataToken::Comma if orders.len() > MOST_CLAUSES => return Ok(orders),
             OdataToken::Comma => {}
             other => {
@@ -72,7 +72,7 @@ fn criterion(expression: &OdataExpression<'_>, schema: &IndexSchema) -> Result<O
             let field = sortable(at, names, schema)?;
             if field.kind == FieldType::One(PrimitiveType::GeographyPoint) {
                 let message = format!(
-                    "'{0}' is a point and has no order of its own. Use geo.distance({0}, geography'POINT(longitude \
+                    "'{0}' is a point and has no order. Use geo.distance({0}, geography'POINT(longitude \
                      latitude)').",
                     field.path
                 );
@@ -96,14 +96,14 @@ fn criterion(expression: &OdataExpression<'_>, schema: &IndexSchema) -> Result<O
                 let (path, kind) = (&field.path, type_name(field.kind));
                 return Err(OdataError::new(
                     at,
-                    format!("'{path}' is of type {kind}; distances are between points."),
+                    format!("'{path}' is of type {kind}, but distances are between points."),
                 ));
             }
             Ok(OrderCriterion::Distance { field: field.path.clone(), from })
         }
         OdataExpressionKind::Call { .. } => Err(OdataError::new(
             at,
-            "Only the functions search.score() and geo.distance(…) can be ordered by.",
+            "Only the functions search.score() and geo.distance(…) can be used in $orderby.",
         )),
         _ => Err(OdataError::new(at, "Expected a sortable field, search.score() or geo.distance(…).")),
     }
@@ -116,7 +116,8 @@ fn sortable<'a>(
 ) -> Result<&'a IndexField, OdataError> {
     let field = match resolve(names, schema, &[]) {
         Ok(found) => found.field,
-        // A path through a collection exists; the advice on lambdas would mislead here.
+        // The path passes through a collection. The hint about lambdas in this error would be
+        // misleading here.
         Err(problem) => {
             let path: Vec<_> = names.iter().map(|name| name.text).collect();
             schema.find(&path.join("/")).ok_or(problem)?
@@ -126,11 +127,11 @@ fn sortable<'a>(
     if field.multiple {
         return Err(OdataError::new(
             at,
-            format!("'{path}' may have many values in one document, so it cannot be ordered by."),
+            format!("'{path}' may have many values in one document, so it cannot be used in $orderby."),
         ));
     }
     if field.kind == FieldType::Complex {
-        return Err(OdataError::new(at, format!("'{path}' is complex; order by one of its subfields.")));
+        return Err(OdataError::new(at, format!("'{path}' is complex. Order by one of its subfields.")));
     }
     if !field.sortable || field.vector.is_some() {
         return Err(OdataError::new(

@@ -1,7 +1,7 @@
-//! Tokens → a tree without types, each part with its position.
+//! Parses tokens into an untyped tree. Each node has its position in the text.
 //!
-//! `not` binds tighter than comparisons, as in OData: `not rating gt 5` negates `rating`. Trees are bounded in depth,
-//! so that neither reading, checking, evaluating nor dropping them can exhaust the stack.
+//! `not` binds tighter than comparisons, as in OData: `not rating gt 5` negates `rating`. The depth of
+//! trees is limited, so that parsing, checking, evaluating and dropping them cannot exhaust the stack.
 
 use std::borrow::Cow;
 use std::mem;
@@ -10,16 +10,17 @@ use super::ast::ComparisonOperator;
 use super::lexer::{OdataLexeme, OdataLexer, OdataToken};
 use super::problem::{OdataError, quoted};
 
-/// Parentheses, lambdas and `not` within each other.
+/// The maximum nesting depth of parentheses, lambdas and `not`.
 pub(super) const DEEPEST: usize = 100;
-/// Comparisons, calls and the like in one filter.
+/// The maximum number of clauses in one filter, such as comparisons and calls.
 pub(super) const MOST_CLAUSES: usize = 3000;
-/// No index has fields so deep, and no function so many arguments.
+/// The maximum length of a path or argument list. No field is nested that deep, and no function has
+/// that many arguments.
 const LONGEST_LIST: usize = 20;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct OdataExpression<'a> {
-    /// Bytes from the start of the text.
+    /// The byte offset in the text.
     pub(super) at: usize,
     pub(super) kind: OdataExpressionKind<'a>,
 }
@@ -36,7 +37,7 @@ pub(super) enum OdataExpressionKind<'a> {
     },
     Constant(OdataConstant<'a>),
     Path(Vec<OdataIdentifier<'a>>),
-    /// `path/any(…)`, `path/all(…)`.
+    /// `path/any(…)` or `path/all(…)`.
     Collection {
         path: Vec<OdataIdentifier<'a>>,
         all: bool,
@@ -77,12 +78,12 @@ pub(super) fn parse_expression(text: &str) -> Result<OdataExpression<'_>, OdataE
     let expression = parser.parse_or()?;
     match &parser.ahead.token {
         OdataToken::End => Ok(expression),
-        OdataToken::Close => Err(OdataError::new(parser.ahead.at, "This ')' closes nothing.")),
+        OdataToken::Close => Err(OdataError::new(parser.ahead.at, "This ')' has no matching '('.")),
         other => Err(OdataError::new(parser.ahead.at, no_operator(other))),
     }
 }
 
-/// Also reads the clauses of `$orderby`, which share its paths and calls.
+/// The parser of filters. It also parses the clauses of `$orderby`, which have the same paths and calls.
 pub(super) struct OdataParser<'a> {
     lexer: OdataLexer<'a>,
     pub(super) ahead: OdataLexeme<'a>,
@@ -102,7 +103,7 @@ impl<'a> OdataParser<'a> {
         Ok(mem::replace(&mut self.ahead, next))
     }
 
-    /// Takes the token when it is the next one.
+    /// Consumes the next token if it is this one. Returns whether it was.
     pub(super) fn advance_if(&mut self, token: &OdataToken<'_>) -> Result<bool, OdataError> {
         let is_next = self.ahead.token == *token;
         if is_next {
@@ -142,7 +143,7 @@ impl<'a> OdataParser<'a> {
         let left = self.operand()?;
         let Some(operator) = operator(&self.ahead.token) else { return Ok(left) };
         self.advance()?;
-        // Both sides are counted, but a comparison is one clause.
+        // Both sides were counted, but a comparison is one clause.
         self.clauses = self.clauses.saturating_sub(1);
         let right = self.operand()?;
         Ok(OdataExpression {
@@ -175,7 +176,7 @@ impl<'a> OdataParser<'a> {
                     return Err(OdataError::new(
                         at,
                         format!(
-                            "The filter has too many clauses; {MOST_CLAUSES} are possible. A list of values is one \
+                            "The filter has too many clauses. The maximum is {MOST_CLAUSES}. A list of values is one \
                              clause when written as search.in(field, 'a,b,c')."
                         ),
                     ));
@@ -185,7 +186,7 @@ impl<'a> OdataParser<'a> {
         }
     }
 
-    /// A constant, a path, a call, or `any` and `all`.
+    /// Parses a constant, a path, a call, or `any` or `all`.
     pub(super) fn parse_primary(&mut self) -> Result<OdataExpression<'a>, OdataError> {
         let OdataToken::Word(word) = self.ahead.token else { return self.constant() };
         let at = self.ahead.at;
@@ -215,7 +216,7 @@ impl<'a> OdataParser<'a> {
                 });
             }
             if path.len() == LONGEST_LIST {
-                return Err(OdataError::new(place, "The path is too long: no field lies so deep."));
+                return Err(OdataError::new(place, "The path is too long. No field is nested that deep."));
             }
             path.push(OdataIdentifier { at: place, text });
         }
@@ -223,7 +224,7 @@ impl<'a> OdataParser<'a> {
             let last = path.last().map_or("", |name| name.text);
             return Err(OdataError::new(
                 self.ahead.at,
-                format!("'{}' cannot be called on a field; only 'any' and 'all' can.", quoted(last)),
+                format!("'{}' cannot be called on a field. Only 'any' and 'all' can.", quoted(last)),
             ));
         }
         Ok(OdataExpression { at, kind: OdataExpressionKind::Path(path) })
@@ -246,7 +247,7 @@ impl<'a> OdataParser<'a> {
         Ok(OdataExpression { at, kind: OdataExpressionKind::Constant(constant) })
     }
 
-    /// The arguments of a call are fields and constants, never calls.
+    /// Parses the arguments of a call: fields and constants, but not calls.
     fn arguments(&mut self) -> Result<Vec<OdataExpression<'a>>, OdataError> {
         let open = self.advance()?.at;
         let mut arguments = Vec::new();
@@ -268,13 +269,13 @@ impl<'a> OdataParser<'a> {
 
     fn simple_argument(&mut self) -> Result<OdataExpression<'a>, OdataError> {
         let at = self.ahead.at;
-        // A call within a call would descend without being counted.
+        // A nested call would recurse without being counted.
         self.descend(at)?;
         let argument = self.parse_primary()?;
         self.depth -= 1;
         match argument.kind {
             OdataExpressionKind::Path(_) | OdataExpressionKind::Constant(_) => Ok(argument),
-            _ => Err(OdataError::new(at, "The arguments of a function are fields and constants.")),
+            _ => Err(OdataError::new(at, "The arguments of a function must be fields and constants.")),
         }
     }
 
@@ -332,7 +333,7 @@ impl<'a> OdataParser<'a> {
         if self.depth > DEEPEST {
             return Err(OdataError::new(
                 at,
-                format!("The expression is nested too deep; {DEEPEST} levels are possible."),
+                format!("The expression is nested too deep. The maximum is {DEEPEST} levels."),
             ));
         }
         Ok(())
@@ -375,7 +376,7 @@ fn no_operator(found: &OdataToken<'_>) -> String {
             return "There is no operator 'in'. Write search.in(field, 'a,b,c').".to_owned();
         }
         if operator(found).is_some() {
-            return format!("Comparisons cannot be chained with '{word}'; join them by 'and'.");
+            return format!("Comparisons cannot be chained with '{word}'. Join them by 'and'.");
         }
     }
     format!("Expected an operator ({ALL}), found {}.", found.describe())

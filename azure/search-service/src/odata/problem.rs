@@ -1,4 +1,4 @@
-//! What is wrong with an expression, and where.
+//! Errors in expressions, with their position.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use crate::error::ApiError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OdataError {
-    /// Bytes from the start of the text; characters are counted only when the client is told.
+    /// The byte offset in the text. It is converted to characters only for the error message.
     at: usize,
     message: String,
 }
@@ -24,7 +24,7 @@ impl OdataError {
     }
 }
 
-/// A part of the request, short enough for a message.
+/// Returns a part of the request, shortened for an error message.
 pub(super) fn quoted(text: &str) -> Cow<'_, str> {
     const LONGEST: usize = 60;
     match text.char_indices().nth(LONGEST) {

@@ -1,4 +1,4 @@
-//! Filters and orders on a schema of hotels.
+//! Filters and `$orderby` clauses on a schema of hotels.
 
 mod generate;
 mod properties;
@@ -90,7 +90,7 @@ fn refusal(text: &str) -> String {
     parse_filter(text, &hotels()).expect_err(text).message
 }
 
-/// Checks that each filter is refused with a message that says so.
+/// Checks that each filter is rejected with a message that contains these words.
 fn refused(cases: &[(&str, &str)]) {
     for (text, words) in cases {
         let message = refusal(text);
@@ -193,7 +193,7 @@ fn lists_are_split_at_their_delimiters() {
 }
 
 #[test]
-fn lambdas_look_at_elements() {
+fn lambdas_apply_to_elements() {
     check(&[
         ("tags/any()", true, false),
         ("not tags/any()", false, true),
@@ -231,7 +231,7 @@ fn points_are_near_or_within() {
 }
 
 #[test]
-fn text_is_searched_by_whoever_asks() {
+fn text_matches_are_evaluated_by_the_caller() {
     check(&[
         ("search.ismatch('yes')", true, true),
         ("search.ismatchscoring('no') or rating eq 4", true, false),
@@ -242,14 +242,14 @@ fn text_is_searched_by_whoever_asks() {
     let OdataFilter::Match(wanted) =
         parse_filter("search.ismatchscoring('a', 'category,rooms/kind', 'full', 'all')", &hotels()).unwrap()
     else {
-        panic!("no match")
+        panic!("expected a text match")
     };
     assert_eq!(wanted.fields, ["category", "rooms/kind"]);
     assert!(wanted.full && wanted.all && wanted.scoring);
 }
 
 #[test]
-fn paths_say_where_they_start() {
+fn paths_record_where_they_start() {
     let filter = parse_filter("rooms/any(r: r/tags/any(t: t eq 'a' and r/kind eq 'b'))", &hotels()).unwrap();
     let path = |field: &str, members: &[&str], lambda| FieldPath {
         field: field.to_owned(),
@@ -285,7 +285,7 @@ fn a_blank_filter_is_no_condition() {
 }
 
 #[test]
-fn unknown_names_are_refused_with_the_nearest_one() {
+fn unknown_names_are_rejected_with_the_most_similar_one() {
     refused(&[
         ("Rating eq 4", "There is no field 'Rating'. Did you mean 'rating'?"),
         ("categroy eq 'a'", "Did you mean 'category'?"),
@@ -294,7 +294,7 @@ fn unknown_names_are_refused_with_the_nearest_one() {
         ("rooms/any(r: baseRate lt 5)", "write r/baseRate"),
         ("rooms/any(r: r/rate lt 5)", "'rooms' has no subfield 'rate'."),
         ("rating/x eq 4", "has no subfield 'x'"),
-        ("search.In(category, 'a')", "it is written search.in"),
+        ("search.In(category, 'a')", "Did you mean search.in"),
         ("contains(category, 'a')", "There is no function 'contains'"),
     ]);
 }
@@ -314,7 +314,7 @@ fn fields_are_used_only_as_they_are_defined() {
         ("category/any(x: x eq 'a')", "'any' and 'all' are for collections"),
         ("tags/all()", "'all' needs a condition"),
         ("rooms/any(r: r/tags/any(r: r eq 'a'))", "'r' is already in use"),
-        ("search.in(rating, '1,2')", "search.in looks at strings"),
+        ("search.in(rating, '1,2')", "search.in needs strings"),
         ("search.in(tags, 'a')", "tags/any(x: …(x, …))"),
         ("search.ismatch('a', 'rating')", "'rating' is not a searchable text field"),
         ("search.ismatch('a', 'nothing')", "There is no field 'nothing'"),
@@ -327,9 +327,9 @@ fn fields_are_used_only_as_they_are_defined() {
 fn constants_must_fit_their_fields() {
     refused(&[
         ("rating eq '4'", "'rating' is of type Edm.Int32 and cannot be compared with the text '4'"),
-        ("rating eq true", "expected a finite number"),
-        ("rating lt INF", "expected a finite number"),
-        ("category eq 4", "expected a text in single quotes"),
+        ("rating eq true", "Expected a finite number"),
+        ("rating lt INF", "Expected a finite number"),
+        ("category eq 4", "Expected a text in single quotes"),
         ("opened gt '2024-01-31T00:00:00Z'", "Dates are written without quotes."),
         ("opened gt 2024-01-31T00:00:00", "has no offset"),
         ("opened gt 2024-01-31", "2024-01-31T00:00:00Z"),
@@ -338,14 +338,14 @@ fn constants_must_fit_their_fields() {
         ("location eq geography'POINT(1 2)'", "geo.distance(location"),
         ("geo.distance(location, geography'POINT(1 2)') eq 5", "lt, le, gt and ge"),
         ("geo.distance(location, geography'POINT(1 2)') lt '5'", "a number of kilometres"),
-        ("geo.distance(location, geography'POINT(1 200)') lt 5", "not on earth"),
-        ("geo.distance(category, geography'POINT(1 2)') lt 5", "geo functions look at points"),
-        ("geo.distance(location, geography'POINT(1 2)')", "compare it"),
+        ("geo.distance(location, geography'POINT(1 200)') lt 5", "out of range"),
+        ("geo.distance(category, geography'POINT(1 2)') lt 5", "geo functions need points"),
+        ("geo.distance(location, geography'POINT(1 2)')", "Compare it"),
         ("geo.intersects(location, geography'POINT(1 2)')", "POLYGON"),
         ("price eq 1e999", "too large"),
         ("rating eq visits", "not with each other"),
         ("1 eq 1", "Both sides are constants"),
-        ("rating", "compare it with a constant"),
+        ("rating", "Compare it with a constant"),
         ("not rating gt 5", "not (rating gt 5)"),
         ("'a'", "is not a condition"),
         ("null", "is not a condition"),
@@ -362,14 +362,14 @@ fn mistakes_in_syntax_are_explained() {
         ("rating eq 4 eq true", "cannot be chained"),
         ("category in ('a', 'b')", "search.in(field"),
         ("(rating eq 4", "never closed"),
-        ("rating eq 4)", "closes nothing"),
+        ("rating eq 4)", "no matching"),
         ("category eq 'a", "no closing quote"),
         ("category eq \"a\"", "single quotes"),
         ("category eq 12ab", "'12ab' is not a number"),
-        ("opened gt datetime'2024-01-01'", "cannot stand before a quote"),
+        ("opened gt datetime'2024-01-01'", "is not allowed before a quote"),
         ("tags/any(t t eq 'a')", "Expected ':'"),
         ("tags/any('a')", "Expected a range variable"),
-        ("tags/first(t: t eq 'a')", "only 'any' and 'all' can"),
+        ("tags/first(t: t eq 'a')", "Only 'any' and 'all' can"),
         ("tags/ eq 'a'", "Expected an operator"),
         ("tags/5", "Expected a field after '/'"),
         ("search.in(category, 'a'", "never closed"),
@@ -408,13 +408,13 @@ fn a_list_may_have_any_number_of_values() {
     let Ok(OdataFilter::In { values: read, .. }) =
         parse_filter(&format!("search.in(category, '{}')", values.join(",")), &hotels())
     else {
-        panic!("no list")
+        panic!("expected search.in")
     };
     assert_eq!(read.len(), 50_000);
 }
 
 #[test]
-fn orders_are_read() {
+fn order_clauses_are_parsed() {
     let orders = parse_orderby(
         "rating desc,address/city, search.score() desc ,geo.distance(location, geography'POINT(1 2)') asc",
         &hotels(),
@@ -436,7 +436,7 @@ fn orders_are_read() {
 }
 
 #[test]
-fn wrong_orders_are_refused() {
+fn invalid_order_clauses_are_rejected() {
     for (text, words) in [
         ("note", "'note' is not a sortable field"),
         ("tags", "many values"),

@@ -1,7 +1,6 @@
-//! What each kind of definition must look like, and what must exist for it.
+//! Checks the shape of each kind of definition, and that the definitions it refers to exist.
 //!
-//! Members that are unknown here are kept: newer versions of the API have more of them, and clients send back
-//! what they were given.
+//! Unknown members are kept. Newer API versions have more members, and clients send back what they received.
 
 mod indexer;
 mod knowledge;
@@ -17,7 +16,7 @@ use crate::syntax::synonyms::SynonymRules;
 use self::place::ResourceProperty;
 use super::{ResourceKind, ResourceRegistry};
 
-/// Refuses a definition before anything is made of it. The index hook checks indexes further.
+/// Rejects an invalid definition before it is stored. The index hook makes further checks on indexes.
 pub(super) fn check(
     kind: ResourceKind,
     name: &str,
@@ -49,7 +48,7 @@ pub(super) fn check(
     }
 }
 
-/// Refuses to delete what others cannot be without.
+/// Rejects the deletion of a definition that others need.
 pub(super) fn check_deletable(
     kind: ResourceKind,
     name: &str,
@@ -60,7 +59,7 @@ pub(super) fn check_deletable(
             (ResourceKind::Alias, "/indexes", "Delete it or point it to another index first")
         }
         ResourceKind::KnowledgeSource => {
-            (ResourceKind::KnowledgeBase, "/knowledgeSources", "Delete it or take the source out of it first")
+            (ResourceKind::KnowledgeBase, "/knowledgeSources", "Delete it or remove the source from it first")
         }
         _ => return Ok(()),
     };
@@ -84,13 +83,12 @@ fn alias(top: &ResourceProperty<'_>, name: &str, all: &ResourceRegistry) -> Resu
     match indexes.elements()?.as_slice() {
         [index] => index.check_reference(ResourceKind::Index, all),
         several => {
-            Err(indexes
-                .error(format_args!("must have exactly one name of an index, and has {}", several.len())))
+            Err(indexes.error(format_args!("must contain exactly one index name, but has {}", several.len())))
         }
     }
 }
 
-/// Indexes and aliases are asked for by the same addresses.
+/// Checks that a name is not used by the other kind. Indexes and aliases share their URLs.
 fn check_name_is_free(
     kind: ResourceKind,
     name: &str,
@@ -99,7 +97,7 @@ fn check_name_is_free(
 ) -> Result<(), ApiError> {
     if all.exists(other, name) {
         let message = format!(
-            "Cannot create {kind} '{name}' because there is {} {other} of this name. Choose another one.",
+            "Cannot create {kind} '{name}' because there is {} {other} with this name. Choose another name.",
             other.article()
         );
         return Err(ApiError::invalid(message));
@@ -108,7 +106,7 @@ fn check_name_is_free(
 }
 
 fn synonym_map(top: &ResourceProperty<'_>) -> Result<(), ApiError> {
-    // Clients of old versions leave it out.
+    // Clients with old API versions omit it.
     if let Some(format) = top.optional("format") {
         format.one_of(&["solr"])?;
     }

@@ -1,31 +1,31 @@
-//! If-Match and If-None-Match.
+//! The conditional headers If-Match and If-None-Match.
 
 use crate::ApiError;
 
 use super::ResourceKind;
 
-/// What must hold for a definition to be written or deleted. Empty ones always hold.
+/// The conditions for writing or deleting a definition. A missing condition always holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MatchConditions {
-    /// As in the header: `*`, or ETags with commas between.
+    /// The header value: `*`, or a comma-separated list of ETags.
     pub if_match: Option<String>,
     pub if_none_match: Option<String>,
 }
 
 impl MatchConditions {
-    /// `etag` is that of the definition as it is now, if there is one.
+    /// Checks the conditions. `etag` is that of the current definition, if it exists.
     pub(super) fn check(&self, kind: ResourceKind, name: &str, etag: Option<&str>) -> Result<(), ApiError> {
         if let Some(wanted) = &self.if_match {
             let Some(etag) = etag else {
                 return Err(ApiError::precondition_failed(format!(
-                    "If-Match asks for the {kind} '{name}' to exist, and it does not. Leave the header out to \
+                    "If-Match requires the {kind} '{name}' to exist, but it does not exist. Remove the header to \
                      create it."
                 )));
             };
             if !matches(wanted, etag) {
                 return Err(ApiError::precondition_failed(format!(
-                    "The {kind} '{name}' was changed by somebody else: its ETag is {etag}, and If-Match asks for \
-                     {wanted}. Read it again and repeat the change, or leave the header out to overwrite it."
+                    "The {kind} '{name}' was changed by another client: its ETag is {etag}, but If-Match requires \
+                     {wanted}. Read it again and repeat the change, or remove the header to overwrite it."
                 )));
             }
         }
@@ -34,14 +34,14 @@ impl MatchConditions {
         {
             let why = if unwanted.trim() == "*" { "already exists" } else { "still has this ETag" };
             return Err(ApiError::precondition_failed(format!(
-                "The {kind} '{name}' {why}, and If-None-Match: {unwanted} forbids that."
+                "The {kind} '{name}' {why}, but If-None-Match: {unwanted} forbids that."
             )));
         }
         Ok(())
     }
 }
 
-/// Whether a header names this ETag. Quotes may be missing, as some clients leave them out.
+/// Whether a header contains this ETag. Quotes are optional, because some clients omit them.
 fn matches(header: &str, etag: &str) -> bool {
     let bare = |tag: &str| tag.trim().trim_start_matches("W/").trim_matches('"').to_owned();
     header.trim() == "*" || header.split(',').any(|one| bare(one) == bare(etag))
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn if_match_asks_for_one_of_its_etags() {
+    fn if_match_requires_one_of_its_etags() {
         let etag = Some("\"0x1\"");
         assert!(holds(Some("\"0x1\""), None, etag));
         assert!(holds(Some("0x1"), None, etag));

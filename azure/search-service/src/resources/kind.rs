@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Its order is the order in which kinds are kept; the names of the wire are given by [`ResourceKind::write_collection`].
+/// A kind of definition. Kinds are stored in this order. [`ResourceKind::collection`] returns the wire names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ResourceKind {
     Index,
@@ -12,7 +12,7 @@ pub enum ResourceKind {
     SynonymMap,
     Alias,
     KnowledgeSource,
-    /// Called an agent until the end of 2025; both names lead to the same definitions.
+    /// Called an agent until the end of 2025. Both names refer to the same definitions.
     KnowledgeBase,
 }
 
@@ -28,7 +28,7 @@ impl ResourceKind {
         Self::KnowledgeBase,
     ];
 
-    /// The first segment of its addresses, and its name in the store.
+    /// The first segment of its URLs, and its name in the store.
     pub fn collection(self) -> &'static str {
         match self {
             Self::Index => "indexes",
@@ -63,7 +63,7 @@ impl ResourceKind {
     }
 }
 
-/// In messages.
+/// The name in messages.
 impl fmt::Display for ResourceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

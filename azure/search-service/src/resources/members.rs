@@ -1,12 +1,12 @@
-//! Members that an answer always has, whether or not the definition says anything about them.
+//! Members that a response always contains, even if the definition does not.
 //!
-//! The index hook completes definitions of indexes itself.
+//! The index hook fills in the definitions of indexes.
 
 use serde_json::{Map, Value, json};
 
 use super::ResourceKind;
 
-/// Adds what is missing, as Azure answers it: null, an empty list, or the only value there is.
+/// Adds missing members as Azure AI Search does: null, an empty list, or the only possible value.
 pub(super) fn complete(kind: ResourceKind, shown: &mut Value) {
     let Value::Object(members) = shown else { return };
     let nulls: &[&str] = match kind {
@@ -32,7 +32,7 @@ pub(super) fn complete(kind: ResourceKind, shown: &mut Value) {
             &["description", "cognitiveServices", "knowledgeStore", "indexProjections", "encryptionKey"]
         }
         ResourceKind::SynonymMap => {
-            // Clients of old versions leave it out, newer ones count on it.
+            // Clients with old API versions omit it. Newer clients require it.
             add(members, "format", json!("solr"));
             &["encryptionKey"]
         }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_stays_and_what_is_missing_is_added() {
+    fn given_members_stay_and_missing_members_are_added() {
         let mut indexer = json!({"name": "i", "disabled": true, "fieldMappings": null});
         complete(ResourceKind::Indexer, &mut indexer);
         assert_eq!((&indexer["disabled"], &indexer["fieldMappings"]), (&json!(true), &json!([])));

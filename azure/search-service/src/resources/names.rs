@@ -1,4 +1,4 @@
-//! Which names definitions may have.
+//! The rules for names of definitions.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use crate::ApiError;
 
 use super::ResourceKind;
 
-/// Bytes, since only ASCII letters are allowed.
+/// The maximum length in bytes. Only ASCII characters are allowed.
 const LONGEST: usize = 128;
 
-/// The name that a definition gives itself.
+/// Returns the name in the body of a definition.
 pub(super) fn in_body(kind: ResourceKind, body: &Value) -> Result<Option<String>, ApiError> {
     match body {
         Value::Object(members) => match members.get("name") {
@@ -21,7 +21,7 @@ pub(super) fn in_body(kind: ResourceKind, body: &Value) -> Result<Option<String>
     }
 }
 
-/// Indexes and aliases share their names' rule because they share their addresses.
+/// Checks a name. Indexes and aliases have the same rule, because they share their URLs.
 pub(super) fn check(kind: ResourceKind, name: &str) -> Result<(), ApiError> {
     let is_index = matches!(kind, ResourceKind::Index | ResourceKind::Alias);
     let shortest = if is_index { 2 } else { 1 };

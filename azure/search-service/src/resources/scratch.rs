@@ -1,4 +1,4 @@
-//! Folders that go away with the test.
+//! Temporary folders that are deleted after the test.
 
 use std::path::{Path, PathBuf};
 

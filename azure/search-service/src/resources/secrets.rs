@@ -1,14 +1,16 @@
-//! Secrets inside definitions: kept, never answered, and not lost when a client sends back what it was given.
+//! Secrets in definitions. They are stored, never returned, and kept when a client sends back a
+//! definition it read.
 
 use serde_json::{Map, Value};
 
 use super::ResourceKind;
 
-/// What a client sees, and sends back to leave a secret as it is.
+/// The value that clients see, and send back to keep a secret.
 const REDACTED: &str = "<redacted>";
 const UNCHANGED: &str = "<unchanged>";
 
-/// A copy without secrets. The connection string of a data source becomes null, as Azure answers it.
+/// Returns a copy without secrets. The connection string of a data source becomes null,
+/// as in Azure AI Search.
 pub(super) fn hide(kind: ResourceKind, value: &Value) -> Value {
     let mut shown = value.clone();
     if kind == ResourceKind::DataSource {
@@ -21,7 +23,7 @@ pub(super) fn hide(kind: ResourceKind, value: &Value) -> Value {
     shown
 }
 
-/// Puts secrets into a new definition that leaves them as they were in the `old` one.
+/// Copies secrets from the `old` definition into the new one where they are unchanged.
 pub(super) fn restore_secrets(kind: ResourceKind, new: &mut Value, old: Option<&Value>) {
     if kind == ResourceKind::DataSource {
         restore_connection_string(new, old);
@@ -30,7 +32,7 @@ pub(super) fn restore_secrets(kind: ResourceKind, new: &mut Value, old: Option<&
     }
 }
 
-/// Here `<redacted>` takes the connection string away, and leaving it out keeps it.
+/// Restores the connection string of a data source. `<redacted>` removes it, and a missing value keeps it.
 fn restore_connection_string(new: &mut Value, old: Option<&Value>) {
     let Value::Object(members) = new else { return };
     let kept = old.and_then(|old| old.pointer("/credentials/connectionString")).cloned();
@@ -80,7 +82,7 @@ fn restore(new: &mut Value, old: &Value) {
         }
         (Value::Array(new), Value::Array(old)) => {
             for (position, value) in new.iter_mut().enumerate() {
-                // Elements with names may have moved.
+                // Named elements may be in another order.
                 let name = value.get("name").cloned();
                 let same = match name {
                     Some(name) => old.iter().find(|old| old.get("name") == Some(&name)),
@@ -100,7 +102,8 @@ fn is_secret(member: &str, in_account_by_key: bool) -> bool {
         || (in_account_by_key && member == "key")
 }
 
-/// `#Microsoft.Azure.Search.CognitiveServicesByKey` and its like. Elsewhere `key` is no secret.
+/// Whether this is an account such as `#Microsoft.Azure.Search.CognitiveServicesByKey`. Elsewhere `key`
+/// is not a secret.
 fn is_account_by_key(members: &Map<String, Value>) -> bool {
     members.get("@odata.type").and_then(Value::as_str).is_some_and(|of| of.ends_with("ByKey"))
 }

@@ -1,4 +1,4 @@
-//! Definitions on disk: one table in `service.redb`.
+//! Stores definitions on disk, in one table of `service.redb`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ const DEFINITIONS: TableDefinition<'static, Key, Row> = TableDefinition::new("de
 
 const CACHE_BYTES: usize = 4 << 20;
 
-/// What the loss of the file costs.
+/// What the service starts without if the file is damaged.
 const HOLDS: &str =
-    "any definitions; the documents of indexes stay in their folders, and are served again with the old file";
+    "any definitions (documents stay in the folders of their indexes and return with the old file)";
 
-const FIX: &str = "put a copy of the file back, or give it another name to start without any definitions";
+const FIX: &str = "restore a copy of the file, or rename it to start without any definitions";
 
-/// Why the definitions cannot be read at the start.
+/// An error when the definitions are read at startup.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {reason}", path.display())]
 pub struct ResourceStoreError {
@@ -38,7 +38,7 @@ pub(super) struct ResourceStore {
 }
 
 impl ResourceStore {
-    /// The store with all definitions that it holds.
+    /// Opens the store and reads all its definitions.
     pub(super) fn open(folder: &Path) -> Result<(Self, Vec<ResourceDefinition>), ResourceStoreError> {
         let path = folder.join("service.redb");
         let wrong = |reason: String| ResourceStoreError { path: path.clone(), reason };
@@ -58,7 +58,7 @@ impl ResourceStore {
         let json = serde_json::to_vec(&definition.value)
             .map_err(|error| ApiError::internal("writing a definition", error))?;
         let write = || -> Result<(), redb::Error> {
-            // A file that the disk has failed before is opened again.
+            // Reopen the file after an earlier disk error.
             self.database.reopen_after_failure()?;
             let transaction = self.database.write()?;
             {
@@ -74,7 +74,7 @@ impl ResourceStore {
 
     pub(super) fn remove(&self, kind: ResourceKind, name: &str) -> Result<(), ApiError> {
         let write = || -> Result<(), redb::Error> {
-            // A file that the disk has failed before is opened again.
+            // Reopen the file after an earlier disk error.
             self.database.reopen_after_failure()?;
             let transaction = self.database.write()?;
             transaction.open_table(DEFINITIONS)?.remove((kind.collection(), name))?;
@@ -85,7 +85,7 @@ impl ResourceStore {
     }
 }
 
-/// What the file holds: collection, name, ETag and JSON.
+/// One row of the file: collection, name, ETag and JSON.
 struct ResourceRow {
     collection: String,
     name: String,
@@ -111,13 +111,13 @@ fn read_rows(database: &RedbDatabase) -> Result<Vec<ResourceRow>, redb::Error> {
 }
 
 impl ResourceRow {
-    /// `None` for a definition that cannot be read: the others are served.
+    /// Returns `None` for a definition that cannot be read. The others stay available.
     fn into_definition(self, path: &Path) -> Result<Option<ResourceDefinition>, ResourceStoreError> {
         let Self { collection, name, etag, json } = self;
         let kind =
             ResourceKind::ALL.into_iter().find(|kind| kind.collection() == collection).ok_or_else(|| {
                 let reason =
-                    format!("'{collection}' is unknown here; a newer version of the program wrote it");
+                    format!("'{collection}' is unknown, because a newer version of the program wrote it");
                 ResourceStoreError {
                     path: path.to_owned(),
                     reason: format!("{reason}\n  fix: use that version"),
@@ -125,12 +125,12 @@ impl ResourceRow {
             })?;
         let value = match serde_json::from_slice(&json) {
             Ok(value) => value,
-            // Its name is enough to say that it cannot be used, and to delete it.
+            // The name is enough to report that the index is unusable, and to delete it.
             Err(_) if kind == ResourceKind::Index => json!({"name": name}),
             Err(error) => {
                 tracing::error!(
                     file = %path.display(), %error,
-                    "the {kind} '{name}' is damaged and left out\n  fix: create it again"
+                    "the {kind} '{name}' is damaged and was skipped\n  fix: create it again"
                 );
                 return Ok(None);
             }

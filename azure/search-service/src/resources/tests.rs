@@ -1,4 +1,4 @@
-//! Definitions without HTTP.
+//! Tests of definitions without HTTP.
 
 use std::sync::{Arc, Mutex};
 
@@ -30,7 +30,7 @@ fn filled() -> (TestFolder, ResourceRegistry) {
     (folder, resources)
 }
 
-/// Puts without conditions.
+/// Puts a definition without conditions.
 fn put(resources: &ResourceRegistry, kind: ResourceKind, name: &str, body: Value) -> Result<(), ApiError> {
     resources.put(kind, name, body, &MatchConditions::default(), false).map(|_| ())
 }
@@ -50,7 +50,7 @@ fn definitions_survive_a_restart() {
 }
 
 #[test]
-fn a_second_process_is_told_why_it_cannot_start() {
+fn a_second_process_fails_with_a_reason() {
     let (folder, _resources) = filled();
     let error = ResourceRegistry::open(folder.path()).err().unwrap().to_string();
     assert!(error.contains("service.redb") && error.contains("fix:"), "{error}");
@@ -71,7 +71,7 @@ fn unknown_members_are_kept_and_etags_are_not() {
 }
 
 #[test]
-fn an_alias_stands_for_its_index() {
+fn an_alias_refers_to_its_index() {
     let (_folder, resources) = filled();
     resources.create(ResourceKind::Alias, json!({"name": "live", "indexes": ["hotels"]})).unwrap();
     assert_eq!(resources.find_index("live").unwrap().name, "hotels");
@@ -93,7 +93,7 @@ fn an_alias_stands_for_its_index() {
 }
 
 #[test]
-fn every_kind_says_what_is_wrong_with_a_definition() {
+fn every_kind_rejects_invalid_definitions_with_a_reason() {
     let (_folder, resources) = filled();
     let indexer = |more: Value| {
         let mut body = json!({"name": "x", "dataSourceName": "files", "targetIndexName": "hotels"});
@@ -110,7 +110,7 @@ fn every_kind_says_what_is_wrong_with_a_definition() {
         (
             ResourceKind::Alias,
             json!({"name": "hotels", "indexes": ["hotels"]}),
-            "there is an index of this name",
+            "there is an index with this name",
         ),
         (
             ResourceKind::SynonymMap,
@@ -173,7 +173,7 @@ fn every_kind_says_what_is_wrong_with_a_definition() {
 }
 
 #[test]
-fn good_definitions_of_every_kind_are_taken() {
+fn valid_definitions_of_every_kind_are_accepted() {
     let (_folder, resources) = filled();
     let skill = json!({
         "@odata.type": "#Microsoft.Skills.Text.SplitSkill", "name": "split",
@@ -199,7 +199,7 @@ fn good_definitions_of_every_kind_are_taken() {
     assert!(error.message.contains("knowledge base 'base'"), "{error}");
 }
 
-/// Notes its calls; refuses the index `bad`, and adds a member to the others.
+/// Records its calls. Rejects the index `bad`, and adds a member to the others.
 #[derive(Default)]
 struct Noting(Mutex<Vec<String>>);
 
@@ -235,7 +235,7 @@ impl IndexHook for Noting {
 }
 
 #[test]
-fn the_hook_makes_changes_and_removes_indexes() {
+fn the_hook_creates_updates_and_deletes_indexes() {
     let folder = TestFolder::new();
     let resources = ResourceRegistry::open(folder.path()).unwrap();
     let hook = Arc::new(Noting::default());
@@ -251,7 +251,7 @@ fn the_hook_makes_changes_and_removes_indexes() {
 }
 
 #[test]
-fn an_update_that_the_index_does_not_take_is_not_kept() {
+fn an_update_that_the_index_rejects_is_not_kept() {
     let folder = TestFolder::new();
     let kept = {
         let resources = ResourceRegistry::open(folder.path()).unwrap();
@@ -268,7 +268,7 @@ fn an_update_that_the_index_does_not_take_is_not_kept() {
 }
 
 #[test]
-fn watchers_hear_of_every_change() {
+fn watchers_are_notified_of_every_change() {
     let folder = TestFolder::new();
     let resources = ResourceRegistry::open(folder.path()).unwrap();
     let heard = Arc::new(Mutex::new(Vec::new()));
@@ -288,7 +288,7 @@ fn watchers_hear_of_every_change() {
 }
 
 #[test]
-fn only_one_of_many_creators_wins() {
+fn only_one_of_many_concurrent_creates_succeeds() {
     let folder = TestFolder::new();
     let resources = ResourceRegistry::open(folder.path()).unwrap();
     let wins = std::thread::scope(|scope| {

@@ -1,4 +1,5 @@
-//! Found documents as JSON: stored bytes are copied, not parsed, wherever nothing is to be taken out of them.
+//! Writes the matching documents as JSON. Stored bytes are copied without parsing unless fields must
+//! be removed.
 
 use std::collections::HashSet;
 use std::io::Write as _;
@@ -15,13 +16,13 @@ use crate::engine::highlight::{self, HighlightField, HighlightTags};
 use crate::engine::snapshot::IndexSnapshot;
 use crate::engine::text::{HighlightKind, HighlightTerm};
 
-/// An answer's body, and whether it is all that was asked for (200) or a part of it (206).
+/// The body of a search response. `partial` selects status 206 instead of 200.
 pub struct SearchAnswer {
     pub body: JsonBuffer,
     pub partial: bool,
 }
 
-/// `next_link`: the address that the next page is asked at.
+/// Writes the response of a search. `next_link` returns the URL of the next page.
 pub fn write(
     request: &SearchRequest,
     found: &SearchResults,
@@ -48,7 +49,7 @@ pub fn write(
     }
     let partial = request.syntax == QuerySyntax::Semantic;
     if partial {
-        // The ranker would come after keywords and vectors; what these found is the whole answer here.
+        // There is no semantic ranker. The response has the results of keywords and vectors.
         head.insert("@search.semanticPartialResponseReason".to_owned(), "capacityOverloaded".into());
         head.insert("@search.semanticPartialResponseType".to_owned(), "baseResults".into());
     }
@@ -58,8 +59,8 @@ pub fn write(
     }
     let mut text = JsonBuffer::new(budget);
     serde_json::to_writer(&mut text.bytes, &head)
-        .map_err(|error| ApiError::internal("writing an answer", error))?;
-    // The object is open again for what follows.
+        .map_err(|error| ApiError::internal("writing a response", error))?;
+    // The closing brace is removed, because more members follow.
     text.bytes.pop();
     if !head.is_empty() {
         text.bytes.push(b',');
@@ -115,7 +116,7 @@ fn write_document(
     Ok(written.is_some())
 }
 
-/// A score as JSON: always with a fraction, as doubles are written.
+/// A score as JSON, always with a fraction, like doubles.
 struct JsonScore(f32);
 
 impl std::fmt::Display for JsonScore {
@@ -132,7 +133,7 @@ struct HighlightWriter<'a> {
     budget: &'a Budget,
 }
 
-/// One field with what was found in it.
+/// A field with its matching terms.
 struct HighlightedField<'a> {
     field: HighlightField,
     words: HashSet<&'a str>,

@@ -1,4 +1,4 @@
-//! The members of a request's body, read by name and type.
+//! Reads the members of a request body by name and type.
 
 use std::borrow::Cow;
 
@@ -6,20 +6,20 @@ use serde_json::{Map, Value};
 
 use crate::ApiError;
 
-/// The body of a request, or the query options of a GET in the same words.
+/// The body of a request, or the query parameters of a GET request with the names of the body.
 pub struct RequestParameters<'a> {
     members: &'a Map<String, Value>,
 }
 
 impl<'a> RequestParameters<'a> {
-    /// Members that are not among `known` are refused, because a typo would silently change what is found.
+    /// Rejects members that are not in `known`, because a typing error would silently change the result.
     pub fn new(body: &'a Value, known: &[&str]) -> Result<Self, ApiError> {
         let Value::Object(members) = body else {
             return Err(ApiError::invalid("The body of the request must be a JSON object."));
         };
         if let Some(name) = members.keys().find(|name| !known.contains(&name.as_str())) {
             let message = format!(
-                "The request is invalid. Details: parameters : '{name}' is not a parameter of this request. There are {}.",
+                "The request is invalid. Details: parameters : '{name}' is not a parameter of this request. Use one of: {}.",
                 known.join(", ")
             );
             return Err(ApiError::invalid(message));
@@ -65,7 +65,7 @@ impl<'a> RequestParameters<'a> {
         }
     }
 
-    /// A list of strings; a single string counts as a list of one.
+    /// Returns a list of strings. A single string is a list of one.
     pub fn texts(&self, name: &str) -> Result<Vec<String>, ApiError> {
         match self.get(name) {
             None => Ok(Vec::new()),
@@ -80,8 +80,8 @@ impl<'a> RequestParameters<'a> {
         }
     }
 
-    /// Names with commas between them. A list of strings counts as well: the Python package 12 sends its lists to
-    /// suggest and autocomplete as they are.
+    /// Returns names separated by commas. A list of strings is accepted as well, because version 12 of
+    /// the Python package sends lists to suggest and autocomplete.
     pub fn names(&self, name: &str) -> Result<Option<Cow<'a, str>>, ApiError> {
         match self.get(name) {
             Some(Value::Array(_)) => Ok(Some(self.texts(name)?.join(",").into())),
@@ -89,7 +89,7 @@ impl<'a> RequestParameters<'a> {
         }
     }
 
-    /// One of a few words; the first is the default.
+    /// Returns one of the given values. The first one is the default.
     pub fn choice<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, ApiError> {
         let Some(given) = self.text(name)? else { return Ok(None) };
         match words.iter().find(|(word, _)| word.eq_ignore_ascii_case(given)) {
@@ -97,7 +97,7 @@ impl<'a> RequestParameters<'a> {
             None => {
                 let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
                 let message =
-                    format!("'{given}' is not a value of '{name}'; there are {}.", words.join(", "));
+                    format!("'{given}' is not a valid value of '{name}'. Use one of: {}.", words.join(", "));
                 Err(ApiError::parameter(name, message))
             }
         }
@@ -122,7 +122,7 @@ mod tests {
     use super::RequestParameters;
 
     #[test]
-    fn names_come_with_commas_or_as_a_list() {
+    fn names_are_comma_separated_or_a_list() {
         let names = |select| {
             let body = json!({"select": select});
             let given = RequestParameters::new(&body, &["select"]).unwrap();

@@ -1,4 +1,4 @@
-//! A search request: everything that can be said about it without its index.
+//! A search request, parsed as far as possible without its index.
 
 use std::borrow::Cow;
 
@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::parameters::RequestParameters;
 use crate::ApiError;
 
-/// Documents on one page when `top` does not say.
+/// The default number of documents on a page.
 const PAGE: usize = 50;
-/// Documents on one page at most; the rest of a larger `top` comes on further pages.
+/// The maximum number of documents on a page. A larger `top` is split into several pages.
 pub const LARGEST_PAGE: usize = 1000;
 const LARGEST_SKIP: i64 = 100_000;
 
@@ -54,11 +54,11 @@ const KNOWN: &[&str] = &[
 pub enum QuerySyntax {
     Simple,
     Full,
-    /// Served as a simple query, and said so: there is no model here to rank again with.
+    /// Runs as a simple query with a partial response, because there is no model for the ranking.
     Semantic,
 }
 
-/// A search, typed. What names fields is text still: only the index knows them.
+/// A typed search request. Field names are still text, because only the index can check them.
 #[derive(Debug, Clone)]
 pub struct SearchRequest {
     pub search: Option<String>,
@@ -68,7 +68,7 @@ pub struct SearchRequest {
     pub filter: Option<String>,
     pub orderby: Option<String>,
     pub select: Option<String>,
-    /// How many documents are wanted in all; `None` when the request does not say.
+    /// The requested number of documents. `None` if the request does not set it.
     pub top: Option<usize>,
     pub skip: usize,
     pub count: bool,
@@ -78,7 +78,7 @@ pub struct SearchRequest {
     pub minimum_coverage: bool,
     pub scoring_profile: Option<String>,
     pub scoring_parameters: Vec<String>,
-    /// What `@search.coverage` and the vectors' own module read from.
+    /// The request body, for `@search.coverage` and the vector queries.
     pub body: Value,
 }
 
@@ -100,12 +100,12 @@ impl SearchRequest {
             given.choice("semanticErrorHandling", &[("partial", false), ("fail", true)])?.unwrap_or(false);
         if syntax == QuerySyntax::Semantic && fails {
             return Err(ApiError::not_supported(
-                "There is no semantic ranker here. Leave semanticErrorHandling at 'partial' to get the results of keywords and vectors, or use queryType simple or full.",
+                "This service has no semantic ranker. Set semanticErrorHandling to 'partial' to get the results of keywords and vectors, or use queryType simple or full.",
             ));
         }
         if given.text("queryRewrites")?.is_some_and(|rewrites| rewrites != "none") {
             return Err(ApiError::not_supported(
-                "Queries are not rewritten here: that needs a language model. Leave queryRewrites out.",
+                "Query rewriting is not supported, because it needs a language model. Remove queryRewrites.",
             ));
         }
         let coverage = given.number("minimumCoverage")?;
@@ -137,13 +137,12 @@ impl SearchRequest {
         Ok(Self { body, ..request })
     }
 
-    /// How many documents this answer has at most.
+    /// Returns the maximum number of documents in this response.
     pub fn page_size(&self) -> usize {
         self.top.unwrap_or(PAGE).min(LARGEST_PAGE)
     }
 
-    /// The request for what comes after this answer's page, when more may be wanted. `None` when the client has all
-    /// that it asked for.
+    /// Returns the request for the next page. Returns `None` if this page completes the request.
     pub fn next_page(&self) -> Option<Value> {
         let mut next = self.body.clone();
         let members = next.as_object_mut()?;
@@ -161,7 +160,10 @@ impl SearchRequest {
 
 fn checked_top(top: i64) -> Result<usize, ApiError> {
     let large = || {
-        ApiError::parameter("$top", format!("'{top}' is not a number of documents: it must be 0 or more."))
+        ApiError::parameter(
+            "$top",
+            format!("'{top}' is not a valid number of documents. It must be 0 or more."),
+        )
     };
     usize::try_from(top).map_err(|_| large())
 }
@@ -169,7 +171,7 @@ fn checked_top(top: i64) -> Result<usize, ApiError> {
 fn checked_skip(skip: i64) -> Result<usize, ApiError> {
     let message = || {
         format!(
-            "'{skip}' documents cannot be skipped: the number must be from 0 to {LARGEST_SKIP}. To go further, order by a key and filter by the last one seen."
+            "The number of documents to skip is {skip}, but it must be from 0 to {LARGEST_SKIP}. To read more documents, order by the key and filter by the last key."
         )
     };
     match usize::try_from(skip) {

@@ -1,4 +1,4 @@
-//! One search, from its request to the documents that it found.
+//! Runs one search and returns the matching documents.
 
 use std::collections::HashMap;
 
@@ -22,29 +22,29 @@ use crate::odata::{parse_filter, parse_orderby};
 use crate::search::scope::SynonymMaps;
 use crate::vectors::{VectorFilterMode, VectorQuery, WeightedRanking, reciprocal_rank_fusion};
 
-/// What a search found: one page of documents and what was counted on the way.
+/// The results of a search: one page of documents, the count and the facets.
 pub struct SearchResults {
     pub documents: Vec<FoundDocument>,
-    /// More documents follow the page.
+    /// Whether more documents follow the page.
     pub more: bool,
-    /// Of all found documents, when the request asked for it.
+    /// The number of all matching documents, if requested.
     pub count: Option<u64>,
     pub facets: Option<FacetLists>,
     pub highlight: Vec<HighlightTerm>,
 }
 
 pub struct FoundDocument {
-    /// Its number in the store.
+    /// The number of the document in the store.
     pub number: u64,
     pub score: f32,
 }
 
-/// In hybrid searches, so many documents of the full-text ranking take part in the fusion.
+/// How many documents of the full-text ranking are fused in a hybrid search.
 const FUSED: usize = 1000;
-/// What a filter takes for each byte of its text: `search.in` has a value in two of them.
+/// The memory of a filter for each byte of its text. `search.in` can have one value for every two bytes.
 pub(super) const FILTER_BYTES: usize = 48;
-/// With more terms, skipping documents that cannot be among the first costs more than it saves, and nothing looks at the
-/// budget meanwhile.
+/// With more terms, skipping documents that cannot be among the first costs more than it saves. The
+/// budget is also not checked meanwhile.
 const MOST_PRUNED_TERMS: usize = 64;
 
 pub fn run(
@@ -86,7 +86,7 @@ pub fn run(
     let mode = VectorFilterMode::parse(member("vectorFilterMode"))?;
 
     let search = request.search.as_deref().map(str::trim).unwrap_or_default();
-    // Vectors alone find their neighbours only, not everything.
+    // A pure vector search returns only the nearest documents, not all documents.
     let only_vectors = !vector_queries.is_empty() && matches!(search, "" | "*");
     let fields: Vec<String> = request
         .search_fields
@@ -114,7 +114,7 @@ pub fn run(
     Ok(found)
 }
 
-/// A semantic configuration has no effect here, but a name that does not exist would fail elsewhere.
+/// Checks the semantic configuration. It has no effect here, but Azure rejects a name that does not exist.
 fn check_semantic(request: &SearchRequest, snapshot: &IndexSnapshot) -> Result<(), ApiError> {
     let Some(name) = request.body.get("semanticConfiguration").and_then(Value::as_str) else { return Ok(()) };
     let semantic = snapshot.plan.definition.json.get("semantic");
@@ -123,8 +123,7 @@ fn check_semantic(request: &SearchRequest, snapshot: &IndexSnapshot) -> Result<(
     match known.into_iter().flatten().any(is_known) {
         true => Ok(()),
         false => {
-            let message =
-                format!("Unknown semantic configuration '{name}': the index has none of this name.");
+            let message = format!("Unknown semantic configuration '{name}': the index does not define it.");
             Err(ApiError::parameter("semanticConfiguration", message))
         }
     }
@@ -143,19 +142,19 @@ fn profile<'a>(
         let names: Vec<&str> =
             definition.scoring_profiles.iter().map(|profile| profile.name.as_str()).collect();
         let known =
-            if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
-        ApiError::parameter("scoringProfile", format!("The index has no scoring profile '{name}'; {known}."))
+            if names.is_empty() { String::new() } else { format!(" Its profiles are {}.", names.join(", ")) };
+        ApiError::parameter("scoringProfile", format!("The index has no scoring profile '{name}'.{known}"))
     })
 }
 
-/// What is the same for every kind of search.
+/// The parts that all kinds of searches share.
 struct SearchPlan<'a> {
     snapshot: &'a IndexSnapshot,
     filter: Option<&'a CompiledFilter>,
     order: &'a [crate::odata::ast::OrderByClause],
     scorer: Option<ProfileScorer>,
     facets: Option<RequestFacets>,
-    /// Whether the first by score are found without looking at every document that fits.
+    /// Whether the first documents by score are found without visiting every matching document.
     prunes: bool,
     budget: &'a Budget,
 }
@@ -171,7 +170,7 @@ impl SearchPlan<'_> {
         let query = combined_query(text, self.filter);
         let failed = |error| ApiError::internal("searching", error);
         let searcher = &self.snapshot.searcher;
-        // One more than the page tells whether something follows.
+        // One more document than the page shows whether another page follows.
         let limit = skip.saturating_add(page).saturating_add(1);
         let counting = count.then_some(Count);
         let by_score = self.order.is_empty() && self.scorer.is_none();
@@ -183,7 +182,7 @@ impl SearchPlan<'_> {
         } else if by_score {
             let top = TopDocs::with_limit(limit).order_by_score();
             let (hits, counted, facets) = if counting.is_none() && self.facets.is_none() && self.prunes {
-                // On its own this collector skips documents that cannot be among the first.
+                // Alone, this collector skips documents that cannot be among the first.
                 (searcher.search(&query, &top).map_err(failed)?, None, None)
             } else {
                 let all = searcher.search(&query, &(watch, top, counting, self.facets));
@@ -213,7 +212,7 @@ impl SearchPlan<'_> {
         Ok(SearchResults { documents, more, count, facets, highlight: Vec::new() })
     }
 
-    /// Ranks by vectors, and by text when there is one. The documents are those that some ranking has.
+    /// Ranks by vectors, and by text if there is one. The result has the documents of all rankings.
     fn run_hybrid(
         self,
         text: Option<&dyn Query>,
@@ -242,7 +241,7 @@ impl SearchPlan<'_> {
             rankings.push((numbers.collect(), 1.0));
         }
         if let ([only], None) = (nearest, text) {
-            // One ranking keeps its own scores.
+            // A single ranking keeps its scores.
             scores.extend(only.hits.iter().copied());
         } else {
             let rankings: Vec<WeightedRanking<'_>> = rankings
@@ -268,7 +267,7 @@ impl SearchPlan<'_> {
         Ok(SearchResults { documents, more, count, facets: None, highlight: Vec::new() })
     }
 
-    /// Filters, orders and counts documents that are already known.
+    /// Filters, orders and counts already ranked documents.
     fn run_ranked(self, ranked: Vec<(u64, f32)>, request: &SearchRequest) -> Result<SearchResults, ApiError> {
         let _memory = self.budget.reserve_memory(ranked.len().saturating_mul(vectors::KNOWN_BYTES));
         let known = vectors::known_documents(&ranked, &self.snapshot.plan.columns);
@@ -277,7 +276,7 @@ impl SearchPlan<'_> {
         if ordered {
             return self.run_text(Some(&known), skip, page, request.count);
         }
-        // All of them, so that the ranking can be kept.
+        // All documents are read, so that the ranking can be kept.
         let rest = SearchPlan {
             snapshot: self.snapshot,
             filter: self.filter,
@@ -307,7 +306,7 @@ fn combined_query(text: Option<&dyn Query>, filter: Option<&CompiledFilter>) -> 
     };
     let text = match text.filter(|text| !text.is::<AllQuery>()) {
         Some(text) => text.box_clone(),
-        // tantivy leaves "everything" out of a conjunction, and with it the score of 1 that it gives.
+        // tantivy removes a match-all query from a conjunction, together with its score of 1.
         None => {
             let one = Box::new(ConstScoreQuery::new(filter.query.box_clone(), 1.0));
             if !filter.scores {
@@ -319,7 +318,7 @@ fn combined_query(text: Option<&dyn Query>, filter: Option<&CompiledFilter>) -> 
     Box::new(BooleanQuery::new(vec![(Occur::Must, text), (Occur::Must, filter.query.box_clone())]))
 }
 
-/// What `$filter` lets through.
+/// The compiled `$filter`.
 struct CompiledFilter {
     query: Box<dyn Query>,
     scores: bool,

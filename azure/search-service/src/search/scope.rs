@@ -1,4 +1,4 @@
-//! What a request searches in: an index at one moment, and the synonyms that apply to it.
+//! The scope of a search: a snapshot of an index, and its synonyms.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -18,16 +18,16 @@ use crate::syntax::synonyms::{CompiledSynonyms, SynonymRules};
 use crate::syntax::tree::QueryNode;
 use crate::syntax::{MAX_CLAUSES, parse_full, parse_simple};
 
-/// The synonym maps of the service by name, analyzed once for each analyzer that uses them.
+/// The synonym maps of the service by name. Each map is analyzed once for each analyzer that uses it.
 #[derive(Default)]
 pub struct SynonymMaps {
     maps: Mutex<HashMap<String, Arc<SynonymRules>>>,
-    /// By index, map and analyzer: two indexes may have different analyzers of one name.
+    /// Compiled maps by index, map and analyzer. Two indexes may have different analyzers with the same name.
     compiled: Mutex<HashMap<[String; 3], Arc<CompiledSynonyms>>>,
 }
 
 impl SynonymMaps {
-    /// Sets or removes a map. Searches from now on see it.
+    /// Sets or removes a map. Later searches use the change.
     pub fn set(&self, name: &str, synonyms: Option<SynonymRules>) {
         let mut maps = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
         match synonyms {
@@ -37,12 +37,13 @@ impl SynonymMaps {
         self.compiled.lock().unwrap_or_else(PoisonError::into_inner).retain(|[_, map, _], _| map != name);
     }
 
-    /// Forgets what was made for an index whose analyzers may have changed.
+    /// Removes the compiled maps of an index whose analyzers may have changed.
     pub fn forget(&self, index: &str) {
         self.compiled.lock().unwrap_or_else(PoisonError::into_inner).retain(|[of, ..], _| of != index);
     }
 
-    /// `None` when the field has no synonyms; an error when its map is not there, as somebody may rely on it.
+    /// Returns the compiled synonyms of a field, or `None` if it has none. A missing map is an error,
+    /// because results would silently change without it.
     fn compiled_for(
         &self,
         field: &IndexField,
@@ -59,7 +60,7 @@ impl SynonymMaps {
         else {
             let path = &field.path;
             return Err(ApiError::invalid(format!(
-                "The field '{path}' uses the synonym map '{name}', which does not exist. Create it, or take it out of the field."
+                "The field '{path}' uses the synonym map '{name}', which does not exist. Create it, or remove it from the field."
             )));
         };
         let Some(mut analyzer) = snapshot.plan.analyzers.get(analyzer) else { return Ok(None) };
@@ -67,7 +68,7 @@ impl SynonymMaps {
             let mut words = Vec::new();
             let mut tokens = analyzer.token_stream(text);
             while let Some(token) = tokens.next() {
-                // No search text has so many words in a row: such an alternative finds nothing.
+                // No search text has this many words in a row, so the alternative can never match.
                 if words.len() == MAX_CLAUSES {
                     return Vec::new();
                 }
@@ -83,13 +84,13 @@ impl SynonymMaps {
 pub struct SearchScope<'a> {
     pub snapshot: &'a IndexSnapshot,
     pub synonyms: &'a SynonymMaps,
-    /// Weights of the scoring profile, by path.
+    /// The scoring profile, for the weights of fields.
     pub profile: Option<&'a ScoringProfile>,
     pub budget: &'a Budget,
 }
 
 impl SearchScope<'_> {
-    /// A search text as a query. `fields`: empty for all searchable ones.
+    /// Builds the query of a search text. Empty `fields` select all searchable fields.
     pub fn text_query(
         &self,
         text: &str,
@@ -138,14 +139,15 @@ impl SearchScope<'_> {
         TextSearch { node: &node, fields, others: &others, all, budget: self.budget }.build()
     }
 
-    /// A filter as a query. What it lets through scores 0, or what its `search.ismatchscoring` found.
+    /// Builds the query of a filter. Matches score 0, or the score of `search.ismatchscoring`.
     pub fn filter_query(&self, filter: &OdataFilter) -> Result<Box<dyn Query>, ApiError> {
         let plan = &self.snapshot.plan;
         let normalizer = |path: &str| {
             let name = plan.definition.schema.find(path)?.normalizer.as_deref()?;
             plan.analyzers.normalizer(name)
         };
-        // A filter may search for many texts; together they may become as many terms as one search text.
+        // A filter may search for several texts. Together they have the same limit of terms as one
+        // search text.
         let terms = Cell::new(0);
         let text = |text: &TextMatch| {
             let built = self.text_query(&text.search, &text.fields, text.full, text.all)?;

@@ -1,4 +1,4 @@
-//! While somebody types: suggestions (documents) and completions (words).
+//! Suggestions (documents) and completions (words) for typed text.
 
 use serde_json::{Value, json};
 use tantivy::collector::TopDocs;
@@ -46,7 +46,7 @@ const AUTOCOMPLETE: &[&str] = &[
     "top",
 ];
 
-/// What both kinds of requests have in common.
+/// The common parts of both requests.
 struct TypingRequest {
     words: TypedWords,
     fields: Vec<String>,
@@ -65,7 +65,7 @@ impl TypingRequest {
     ) -> Result<Self, ApiError> {
         let suggester = suggester(given, snapshot)?;
         let needed =
-            || ApiError::parameter("search", "'search' is needed: the text that has been typed so far.");
+            || ApiError::parameter("search", "'search' is required. It is the text that the user has typed.");
         let mut analyzer = suggest_analyzer(snapshot)?;
         let words = TypedWords::parse(
             given.text("search")?.ok_or_else(needed)?,
@@ -95,7 +95,7 @@ impl TypingRequest {
     }
 }
 
-/// Answers a suggest request.
+/// Handles a suggest request.
 pub fn suggest(
     body: &Value,
     snapshot: &IndexSnapshot,
@@ -160,7 +160,7 @@ pub fn suggest(
     Ok(answer)
 }
 
-/// Answers an autocomplete request.
+/// Handles an autocomplete request.
 pub fn complete(
     body: &Value,
     snapshot: &IndexSnapshot,
@@ -184,7 +184,7 @@ pub fn complete(
     );
     let completions = completions.map_err(|error| ApiError::internal("completing words", error))?;
     let list =
-        serde_json::to_vec(&completions).map_err(|error| ApiError::internal("writing an answer", error))?;
+        serde_json::to_vec(&completions).map_err(|error| ApiError::internal("writing a response", error))?;
     let mut answer = JsonBuffer::new(budget);
     head(&typed, &mut answer.bytes);
     answer.bytes.pop();
@@ -194,7 +194,7 @@ pub fn complete(
     Ok(answer)
 }
 
-/// Writes an answer up to its list of values.
+/// Writes a response up to its list of values.
 fn head(typed: &TypingRequest, body: &mut Vec<u8>) {
     let coverage = if typed.coverage { "\"@search.coverage\":100.0," } else { "" };
     body.extend_from_slice(format!("{{{coverage}\"value\":[").as_bytes());
@@ -210,11 +210,11 @@ fn suggester<'a>(
         json!(names).to_string()
     };
     let Some(name) = given.text("suggesterName")? else {
-        let message = format!("'suggesterName' is needed; the index has {}.", known());
+        let message = format!("'suggesterName' is required. The suggesters of the index are {}.", known());
         return Err(ApiError::parameter("suggesterName", message));
     };
     suggesters.iter().find(|suggester| suggester.name == name).ok_or_else(|| {
-        let message = format!("The index has no suggester '{name}'; it has {}.", known());
+        let message = format!("The index has no suggester '{name}'. Its suggesters are {}.", known());
         ApiError::parameter("suggesterName", message)
     })
 }

@@ -16,13 +16,13 @@ use crate::engine::columns::IndexColumns;
 use crate::odata::parse_filter;
 use crate::vectors::{AllowedDocuments, NearestQuery, VectorFilterMode, VectorQuery};
 
-/// The neighbours that one vector query found in one field, nearest first, with their scores.
+/// The nearest documents for one vector query in one field, nearest first, with their scores.
 pub(super) struct VectorHits {
     pub(super) hits: Vec<(u64, f32)>,
     pub(super) weight: f32,
 }
 
-/// Asks every field of every vector query.
+/// Runs every vector query on each of its fields.
 pub(super) fn nearest(
     queries: &[VectorQuery],
     mode: VectorFilterMode,
@@ -73,7 +73,7 @@ pub(super) fn nearest(
     Ok(all)
 }
 
-/// The numbers of all documents that a filter lets through.
+/// Returns the numbers of all documents that match a filter.
 fn matching(filter: &dyn Query, scope: &SearchScope<'_>) -> Result<FilteredNumbers, ApiError> {
     let columns = &scope.snapshot.plan.columns;
     let column = columns.schema().get_field_name(columns.number).to_owned();
@@ -81,20 +81,20 @@ fn matching(filter: &dyn Query, scope: &SearchScope<'_>) -> Result<FilteredNumbe
     scope.snapshot.searcher.search(filter, &numbers).map_err(|error| ApiError::internal("filtering", error))
 }
 
-/// The numbers of documents, and what they take.
+/// The numbers of documents, and their reserved memory.
 struct FilteredNumbers {
     numbers: HashSet<u64>,
     _memory: Vec<MemoryReservation>,
 }
 
-/// A number in the list of a segment, then in a set with room to spare.
+/// The memory of a number in the list of a segment and in a set with spare capacity.
 const NUMBER_BYTES: usize = 40;
-/// A hit of a vector query, in its ranking and where rankings are joined.
+/// The memory of a vector hit in its ranking and in the fused ranking.
 const HIT_BYTES: usize = 64;
-/// A document that is known by its number, as a query.
+/// The memory of a query for one document number.
 pub(super) const KNOWN_BYTES: usize = 512;
 
-/// A query for documents that are known by number; each scores what it has.
+/// Builds a query for the given document numbers with the given scores.
 pub(super) fn known_documents(ranked: &[(u64, f32)], columns: &IndexColumns) -> impl Query {
     let one = |(number, score): &(u64, f32)| -> Box<dyn Query> {
         let term = Term::from_field_u64(columns.number, *number);

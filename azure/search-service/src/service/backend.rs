@@ -1,4 +1,4 @@
-//! What the HTTP side asks of the engine, answered.
+//! Implements the calls of the HTTP layer.
 
 use std::sync::Arc;
 
@@ -40,21 +40,24 @@ impl SearchBackend {
         Self { resources, indexes, indexing, synonyms }
     }
 
-    /// Reads what is defined, and follows every change of it.
+    /// Reads the current definitions and follows later changes.
     pub(super) fn follow_definitions(&self) {
         for map in self.resources.list(ResourceKind::SynonymMap) {
             set_synonyms(&self.synonyms, &map.name, &map.value);
         }
         let synonyms = Arc::clone(&self.synonyms);
-        // It holds the definitions, which hold the watcher: a service that is dropped must give its files back.
+        // A weak reference avoids a cycle with the definitions and their watcher. A dropped service must
+        // close its files.
         let indexing = Arc::downgrade(&self.indexing);
         self.resources.watch(move |change| {
             let Some(indexing) = indexing.upgrade() else { return };
-            let (now, gone) = match change {
-                ResourceChange::Created(now) | ResourceChange::Updated { new: now, .. } => (Some(now), None),
-                ResourceChange::Deleted(gone) => (None, Some(gone)),
+            let (current, deleted) = match change {
+                ResourceChange::Created(current) | ResourceChange::Updated { new: current, .. } => {
+                    (Some(current), None)
+                }
+                ResourceChange::Deleted(deleted) => (None, Some(deleted)),
             };
-            match (now, gone) {
+            match (current, deleted) {
                 (Some(map), _) if map.kind == ResourceKind::SynonymMap => {
                     set_synonyms(&synonyms, &map.name, &map.value)
                 }
@@ -75,7 +78,7 @@ impl SearchBackend {
             if let Err(error) = index.maintain(stop)
                 && error.status != StatusCode::NOT_FOUND
             {
-                tracing::warn!(index = name, %error, "upkeep of an index failed");
+                tracing::warn!(index = name, %error, "maintenance of an index failed");
             }
         }
         self.indexing.start_due_runs();
@@ -97,12 +100,12 @@ impl SearchBackend {
 }
 
 fn set_synonyms(maps: &SynonymMaps, name: &str, definition: &Value) {
-    // The rules were checked when they came.
+    // The rules were checked when the map was created.
     let rules = definition.get("synonyms").and_then(Value::as_str).unwrap_or_default();
     maps.set(name, SynonymRules::parse(rules).ok());
 }
 
-/// Does the work of a request when it is its turn.
+/// Runs the work of a request on a blocking thread.
 fn run_on_blocking_thread<'a, T: Send + 'static>(
     lane: WorkKind,
     context: &'a RequestContext,
@@ -115,8 +118,8 @@ fn run_on_blocking_thread<'a, T: Send + 'static>(
     })
 }
 
-/// Searches an index as it is when the request comes. What has to be committed first is committed for all, and is not
-/// charged to the time of the request that happens to wait for it.
+/// Searches the current state of an index. A pending commit is made first. Its time does not count
+/// against the time limit of the request.
 fn on_snapshot<'a, T: Send + 'static>(
     context: &'a RequestContext,
     index: Result<Arc<SearchIndex>, ApiError>,
@@ -132,7 +135,7 @@ fn on_snapshot<'a, T: Send + 'static>(
     })
 }
 
-/// What a batch takes while it is read and written, for each byte of it.
+/// The memory of a batch while it is parsed and written, for each byte of its body.
 const BATCH_BYTES: usize = 2;
 
 impl Backend for SearchBackend {
@@ -264,7 +267,7 @@ impl Backend for SearchBackend {
         })
     }
 
-    // What indexers remember is on disk.
+    // The state of indexers is on disk, so these calls may block.
 
     fn run_indexer<'a>(&'a self, context: &'a RequestContext, name: &'a str) -> Answering<'a, ()> {
         let (indexing, name) = (Arc::clone(&self.indexing), name.to_owned());

@@ -1,7 +1,7 @@
-//! All indexes of a service, by name, each in a folder of its own.
+//! All indexes of a service by name, each in its own folder.
 //!
-//! A folder is named `NAME.TIME`, and `NAME.TIME.deleted` while it is being removed. An index that cannot be opened
-//! keeps its name and its files, and every request to it is refused; the others are served.
+//! A folder is named `NAME.TIME`, and `NAME.TIME.deleted` while it is being deleted. An index that cannot
+//! be opened keeps its name and its files. Requests to it are rejected, and the other indexes are served.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -27,16 +27,16 @@ pub(super) struct IndexRegistry {
 }
 
 struct IndexSlot {
-    /// `None` when it could not be opened.
+    /// `None` if the index could not be opened.
     index: Option<Arc<SearchIndex>>,
     folder: PathBuf,
 }
 
-/// What a folder is called while it is being removed, behind its name.
+/// The suffix of a folder while it is being deleted.
 const DELETED: &str = ".deleted";
 
 impl IndexRegistry {
-    /// Opens every index that has a definition, and removes what deleted ones have left.
+    /// Opens every defined index, and deletes the remains of deleted indexes.
     pub(super) fn open(
         folder: &Path,
         resources: &ResourceRegistry,
@@ -51,27 +51,27 @@ impl IndexRegistry {
             let name = &definition.name;
             let (place, older) = folders.take_folders(name);
             let place = place.unwrap_or_else(|| new_folder(folder, name));
-            // A crash while an index is created leaves one, and so does the loss of its definition.
+            // A crash during the creation of an index leaves an older folder, and so does a lost definition.
             for older in older {
-                tracing::warn!(folder = %older.display(), "an older folder of an index; remove it if it is not needed");
+                tracing::warn!(folder = %older.display(), "found an older folder of an index\n  fix: delete it if it is not needed");
             }
             let index = match open_index(&place, &definition.value) {
                 Ok(index) => Some(Arc::new(index)),
                 Err(error) => {
                     tracing::error!(
                         index = name, folder = %place.display(), %error,
-                        "an index cannot be opened, and requests to it are refused\n  fix: put a copy of its folder \
-                         back and start again, or delete the index and load its documents again"
+                        "an index cannot be opened, and requests to it are rejected\n  fix: restore its folder from \
+                         a backup and restart, or delete the index and load its documents again"
                     );
                     None
                 }
             };
             open.insert(name.clone(), IndexSlot { index, folder: place });
         }
-        // Nothing but a crash while an index is created or deleted leaves these, unless the definitions were lost: then
-        // they are all that is left of the documents.
+        // A crash during the creation or deletion of an index leaves these folders. If the definitions
+        // were lost, they are the only copy of the documents.
         for left in folders.undefined() {
-            tracing::warn!(folder = %left.display(), "an index without a definition; remove it if nobody needs it");
+            tracing::warn!(folder = %left.display(), "found an index folder without a definition\n  fix: delete it if it is not needed");
         }
         Ok(Self { folder: folder.to_owned(), open: RwLock::new(open), synonyms })
     }
@@ -83,15 +83,15 @@ impl IndexRegistry {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "IndexUnavailable",
                 format!(
-                    "The index '{name}' could not be opened when the service started; its log says why. Put a copy of \
-                     the index back and start the service again, or delete the index and load its documents again."
+                    "The index '{name}' could not be opened when the service started. See its log for the cause. Restore \
+                     the index from a backup and restart the service, or delete the index and load its documents again."
                 ),
             )),
-            None => Err(ApiError::not_found(format!("There is no index '{name}'."))),
+            None => Err(ApiError::not_found(format!("The index '{name}' does not exist."))),
         }
     }
 
-    /// Every index that can be used.
+    /// Returns all usable indexes.
     pub(super) fn all(&self) -> Vec<(String, Arc<SearchIndex>)> {
         let open = self.read();
         let usable =
@@ -138,7 +138,7 @@ impl IndexHook for IndexRegistry {
 
     fn update(&self, name: &str, old: &Value, new: &Value) -> Result<(), ApiError> {
         let (old, new) = (IndexDefinition::parse(old)?, IndexDefinition::parse(new)?);
-        // Whether it may change was checked.
+        // The change was already checked.
         if compare_definitions(&old, &new, true)? != IndexUpdateKind::Nothing {
             self.get(name)?.replan(Arc::new(IndexPlan::new(new)?))?;
             self.synonyms.forget(name);
@@ -153,22 +153,22 @@ impl IndexHook for IndexRegistry {
             if let Some(index) = &open.index {
                 index.close();
             }
-            // Requests under way may still hold it; its files live until they are done.
+            // Running requests may still use the index. Its files exist until they finish.
             remove(&open.folder);
         }
         Ok(())
     }
 }
 
-/// The folders of indexes, by name and in the order of their times.
+/// The folders of indexes, by name and ordered by time.
 struct IndexFolders {
     found: HashMap<String, Vec<PathBuf>>,
-    /// Those that were being removed.
+    /// Folders that were being deleted.
     deleted: Vec<PathBuf>,
 }
 
 impl IndexFolders {
-    /// What has another name is not ours, and stays.
+    /// Reads the folders. Folders with other names are ignored.
     fn read(folder: &Path) -> io::Result<Self> {
         let mut found: HashMap<String, Vec<PathBuf>> = HashMap::new();
         let mut deleted = Vec::new();
@@ -189,7 +189,7 @@ impl IndexFolders {
         Ok(Self { found, deleted })
     }
 
-    /// The newest folder of an index, and the older ones.
+    /// Returns the newest folder of an index, and the older ones.
     fn take_folders(&mut self, name: &str) -> (Option<PathBuf>, Vec<PathBuf>) {
         let mut folders = self.found.remove(name).unwrap_or_default();
         (folders.pop(), folders)
@@ -200,15 +200,16 @@ impl IndexFolders {
     }
 }
 
-/// A damaged file may even end in a panic, and still concerns one index only.
+/// Opens one index. A damaged file may cause a panic, which must not affect the other indexes.
 fn open_index(folder: &Path, definition: &Value) -> Result<SearchIndex, ApiError> {
     let open = || SearchIndex::open(folder, Arc::new(IndexPlan::new(IndexDefinition::parse(definition)?)?));
     catch_unwind(AssertUnwindSafe(open))
         .unwrap_or_else(|_| Err(ApiError::internal("opening an index", "a panic")))
 }
 
-/// A folder that no index of this name has had before: what a deleted one still writes does not meet the new one. It
-/// comes after all others of this name, even if the system's clock was set back.
+/// Returns a folder that no index of this name has used before, so that late writes of a deleted index do
+/// not affect the new one. It sorts after all other folders of this name, even if the system clock was
+/// set back.
 fn new_folder(folder: &Path, name: &str) -> PathBuf {
     let time = |path: &PathBuf| u64::from_str_radix(path.extension()?.to_str()?, 16).ok();
     let newest = IndexFolders::read(folder)
@@ -220,7 +221,7 @@ fn new_folder(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.{time:016x}"))
 }
 
-/// Removes a folder for good: under another name first, so that half of it is never taken for an index.
+/// Deletes a folder. It is renamed first, so that a partly deleted folder is never opened as an index.
 fn remove(folder: &Path) {
     let mut trash = OsString::from(folder);
     trash.push(DELETED);
@@ -234,7 +235,7 @@ fn remove_all(folder: &Path) {
     if let Err(error) = std::fs::remove_dir_all(folder)
         && error.kind() != io::ErrorKind::NotFound
     {
-        tracing::warn!(%error, "a deleted index could not be removed; the next start tries again");
+        tracing::warn!(%error, "a deleted index could not be removed from disk; the next start retries");
     }
 }
 

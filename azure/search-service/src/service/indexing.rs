@@ -1,4 +1,4 @@
-//! Indexers at work: what is defined meets the runner.
+//! Connects the definitions of indexers with the scheduler.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub(super) struct IndexerService {
     indexers: Arc<IndexerScheduler>,
     resources: Arc<ResourceRegistry>,
     indexes: Arc<IndexRegistry>,
-    /// By name, parsed once for the clock.
+    /// Parsed definitions by name, for the schedules.
     defined: Mutex<BTreeMap<String, IndexerDefinition>>,
 }
 
@@ -44,9 +44,9 @@ impl IndexerService {
         for indexer in resources.list(ResourceKind::Indexer) {
             match IndexerDefinition::parse(&indexer.value) {
                 Ok(definition) => _ = defined.insert(indexer.name.clone(), definition),
-                // A run that is asked for says the same.
+                // A requested run returns the same error.
                 Err(error) => {
-                    tracing::error!(indexer = indexer.name, %error, "an indexer is not scheduled");
+                    tracing::error!(indexer = indexer.name, %error, "an indexer is not scheduled, because its definition is invalid");
                 }
             }
         }
@@ -62,9 +62,9 @@ impl IndexerService {
         &self.indexers
     }
 
-    /// An indexer was created or changed.
+    /// Handles a created or changed indexer.
     pub(super) fn indexer_changed(&self, definition: &ResourceDefinition, created: bool) {
-        // It was checked before it was kept.
+        // The definition was checked before it was stored.
         let Ok(indexer) = IndexerDefinition::parse(&definition.value) else { return };
         let runs = created && runs_when_created(&indexer, Utc::now());
         self.lock().insert(definition.name.clone(), indexer);
@@ -78,13 +78,13 @@ impl IndexerService {
         self.indexers.forget(name);
     }
 
-    /// Starts a run that somebody asked for.
+    /// Starts a run on request.
     pub(super) fn run(&self, name: &str) -> Result<(), ApiError> {
         let definition = self.resources.find(ResourceKind::Indexer, name)?;
         self.start(&definition.value)
     }
 
-    /// Starts what the schedules say.
+    /// Starts the runs that are due by their schedules.
     pub(super) fn start_due_runs(&self) {
         let due: Vec<String> = {
             let defined = self.lock();
@@ -103,7 +103,7 @@ impl IndexerService {
         self.indexers.cancel_all();
     }
 
-    /// Documents of every indexer with this skillset are taken again by its next run.
+    /// Resets every indexer with this skillset. Its next run processes all documents again.
     pub(super) fn reset_skills(&self, skillset: &str, request: &Value) -> Result<(), ApiError> {
         let definition = self.resources.find(ResourceKind::Skillset, skillset)?;
         let known = definition.value.get("skills").and_then(Value::as_array);
@@ -130,12 +130,12 @@ impl IndexerService {
 
     fn start(&self, definition: &Value) -> Result<(), ApiError> {
         let job = self.job(definition)?;
-        // Whoever wants to know how it went asks for the status.
+        // The result is available from the status.
         drop(self.indexers.start(job)?);
         Ok(())
     }
 
-    /// Everything that a run needs, as it is defined now.
+    /// Collects the current definitions for a run.
     fn job(&self, definition: &Value) -> Result<IndexerJob, ApiError> {
         let indexer = IndexerDefinition::parse(definition)?;
         let text = |member: &str| definition.get(member).and_then(Value::as_str).unwrap_or_default();
@@ -149,10 +149,10 @@ impl IndexerService {
         Ok(IndexerJob { indexer, source: DataSourceDefinition::parse(&source.value)?, skillset, target })
     }
 
-    /// A run that could not even begin is seen in the status.
+    /// Records a run that could not start, for the status.
     fn record_failed_start(&self, name: &str, error: &ApiError) {
         if let Err(error) = self.indexers.record_failed_start(name, error) {
-            tracing::warn!(indexer = name, %error, "a failed run could not be noted");
+            tracing::warn!(indexer = name, %error, "a failed run could not be recorded");
         }
     }
 

@@ -1,10 +1,11 @@
-//! The full syntax: Lucene's, as its classic parser reads it.
+//! The full query syntax: Lucene's, as its classic parser reads it.
 //!
-//! `AND` makes both of its sides a must, `OR` leaves them optional, and none binds closer than the other: `a AND b OR c`
-//! is `+a +b c`, a document needs both `a` and `b`. Parentheses say it otherwise. One difference: with searchMode `all`,
-//! Lucene makes `b` optional again when `OR` follows it; here it stays a must in both modes.
+//! `AND` makes both sides required, and `OR` leaves them optional. Both have the same precedence:
+//! `a AND b OR c` is `+a +b c`, and a document needs both `a` and `b`. Parentheses change the grouping. There
+//! is one difference from Lucene: with searchMode `all`, Lucene makes `b` optional again when `OR` follows it.
+//! Here it stays required in both modes.
 //!
-//! Ranges (`[a TO b]`) are no part of it: Azure has filters for them.
+//! Ranges (`[a TO b]`) are not supported. Azure AI Search has filters for them.
 
 use super::tree::{ClauseOccur, QueryClause, QueryNode, WildcardPiece};
 use super::{MAX_DEPTH, check_length, count_clause, too_deep};
@@ -14,7 +15,7 @@ mod scan;
 
 use scan::{LuceneScanner, LuceneWord};
 
-/// Reads a search text. `is_field` says whether a path is that of a searchable field.
+/// Parses a search text. `is_field` returns whether a path is a searchable field.
 pub fn parse_full(text: &str, is_field: &dyn Fn(&str) -> bool) -> Result<QueryNode, ApiError> {
     check_length(text)?;
     if matches!(text.trim(), "" | "*") {
@@ -24,7 +25,9 @@ pub fn parse_full(text: &str, is_field: &dyn Fn(&str) -> bool) -> Result<QueryNo
     let node = parser.group(0)?;
     match parser.scanner.peek() {
         None => Ok(node),
-        Some(_) => Err(parser.scanner.error("this `)` closes nothing. Remove it, or escape it as `\\)`")),
+        Some(_) => {
+            Err(parser.scanner.error("this `)` has no matching `(`. Remove it, or escape it as `\\)`"))
+        }
     }
 }
 
@@ -42,7 +45,7 @@ enum ClauseConjunction {
 }
 
 impl LuceneParser<'_> {
-    /// Clauses up to the end or to a `)`, which stays.
+    /// Parses clauses up to the end of the text or up to a `)`, which is not consumed.
     fn group(&mut self, depth: usize) -> Result<QueryNode, ApiError> {
         if depth > MAX_DEPTH {
             return Err(too_deep());
@@ -55,7 +58,7 @@ impl LuceneParser<'_> {
             }
             let joined = self.parse_conjunction(clauses.is_empty())?;
             let occur = self.parse_occur(joined)?;
-            // AND reaches back: what stands before it is as much a must as what follows.
+            // `AND` also makes the clause before it required.
             if let (ClauseConjunction::And | ClauseConjunction::Or, Some(last)) = (joined, clauses.last_mut())
             {
                 match (joined, last.occur) {
@@ -89,7 +92,7 @@ impl LuceneParser<'_> {
             return Ok(ClauseConjunction::Plainly);
         };
         if first {
-            let reason = "an operator needs something before it. To search for the word, quote it";
+            let reason = "an operator needs a clause before it. To search for the word, quote it";
             return Err(self.scanner.error_at(start, reason));
         }
         self.scanner.skip_space();
@@ -103,7 +106,7 @@ impl LuceneParser<'_> {
             ClauseConjunction::Or => ClauseOccur::Should,
         };
         let occur = match self.scanner.peek() {
-            // Signs with a space behind them are words, as in `bed - breakfast`.
+            // A sign before a space is a word, as in `bed - breakfast`.
             Some('+' | '-' | '!') if self.scanner.space_follows() => return Ok(plain),
             Some('+') => {
                 self.scanner.next();
@@ -120,7 +123,7 @@ impl LuceneParser<'_> {
         Ok(occur)
     }
 
-    /// One clause with its field and its boost.
+    /// Parses one clause with its field and its boost.
     fn clause(&mut self, depth: usize) -> Result<QueryNode, ApiError> {
         let start = self.scanner.at();
         let word = match self.scanner.peek() {
@@ -136,7 +139,7 @@ impl LuceneParser<'_> {
             if self.scanner.skip_if_next("*") && self.scanner.ends_here() {
                 return self.counted(QueryNode::All);
             }
-            return Err(self.scanner.error_at(start, "`*` names no field; only `*:*` begins so"));
+            return Err(self.scanner.error_at(start, "`*` is not a field name. Only `*:*` is allowed"));
         }
         let path = word.text();
         if !(self.is_field)(&path) {
@@ -155,13 +158,15 @@ impl LuceneParser<'_> {
                     return Err(self.scanner.error_at(at, LEADING));
                 }
                 if self.scanner.peek() == Some(':') {
-                    return Err(self.scanner.error("a second colon. Escape it as `\\:`, or quote the words"));
+                    return Err(self
+                        .scanner
+                        .error("this is a second colon. Escape it as `\\:`, or quote the words"));
                 }
                 self.value(depth, Some(word))?
             }
         };
         Ok(match value {
-            // The boost belongs to the outside, whatever the order was.
+            // The boost is the outermost node, regardless of the order in the text.
             QueryNode::Boost { node, factor } => {
                 QueryNode::Boost { node: Box::new(QueryNode::Field { path, node }), factor }
             }
@@ -173,7 +178,9 @@ impl LuceneParser<'_> {
         if ["AND", "OR", "NOT"].iter().any(|word| self.scanner.clone().skip_keyword(word))
             || ["&&", "||"].iter().any(|sign| self.scanner.clone().skip_if_next(sign))
         {
-            return Err(self.scanner.error("two operators in a row. To search for the word, quote it"));
+            return Err(self
+                .scanner
+                .error("there are two operators in a row. To search for the word, quote it"));
         }
         let word = self.scanner.word()?;
         if !word.is_empty() {
@@ -185,11 +192,11 @@ impl LuceneParser<'_> {
             Some('[' | ']' | '{' | '}') => {
                 "ranges are not supported in search texts. Use `$filter`, or escape brackets with a backslash"
             }
-            Some(_) => "this sign is out of place. Escape it with a backslash if it is meant as text",
+            Some(_) => "this character is not allowed here. Escape it with a backslash to search for it",
         }))
     }
 
-    /// What may stand behind `field:`, with what follows it. The word may have been read already.
+    /// Parses what can follow `field:`, with its suffixes. `word` is set if the word has already been read.
     fn value(&mut self, depth: usize, word: Option<LuceneWord>) -> Result<QueryNode, ApiError> {
         let start = self.scanner.at();
         let node = match (word, self.scanner.peek()) {
@@ -203,13 +210,14 @@ impl LuceneParser<'_> {
                 if self.scanner.next() != Some(')') {
                     return Err(self
                         .scanner
-                        .error_at(start, "nothing closes this `(`. Add `)`, or escape it as `\\(`"));
+                        .error_at(start, "this `(` is never closed. Add `)`, or escape it as `\\(`"));
                 }
                 return self.suffixed(node);
             }
             (None, Some('"')) => {
                 let text = self.scanner.quoted('"', true).ok_or_else(|| {
-                    self.scanner.error_at(start, "nothing closes this quote. Add one, or escape it as `\\\"`")
+                    self.scanner
+                        .error_at(start, "this quote is never closed. Add a quote, or escape it as `\\\"`")
                 })?;
                 let slop = self.scanner.tilde()?.and_then(Result::ok).unwrap_or(0.0);
                 QueryNode::Phrase { text, slop: slop as u32 }
@@ -217,7 +225,7 @@ impl LuceneParser<'_> {
             _ => {
                 let expression = self.scanner.quoted('/', false).ok_or_else(|| {
                     self.scanner
-                        .error_at(start, "nothing closes this expression. Add `/`, or escape it as `\\/`")
+                        .error_at(start, "this expression is never closed. Add `/`, or escape it as `\\/`")
                 })?;
                 QueryNode::Regex(expression)
             }
@@ -245,7 +253,7 @@ impl LuceneParser<'_> {
 
 const LEADING: &str = "a word cannot begin with `*` or `?`. Use an expression such as `/.*word/`";
 
-/// A word without field: `fuzzy` is what follows `~`, if that is there.
+/// Builds the node of a word without a field. `fuzzy` is the suffix after `~`, if present.
 fn word_node(
     word: LuceneWord,
     fuzzy: Option<Result<f32, ()>>,
@@ -273,7 +281,8 @@ fn word_node(
     }
 }
 
-/// Lucene's reading of the number: 2 when there is none, never more; below 1 it is a share of the word's letters.
+/// Returns the edit distance as Lucene interprets the number. The default and the maximum are 2. A
+/// number below 1 is a share of the word's length.
 fn fuzzy_distance(given: Option<f32>, text: &str) -> u8 {
     let edits = match given {
         None => 2.0,

@@ -1,7 +1,7 @@
-//! The simple syntax: `+` and, `|` or, `-` not, quotes, parentheses, `*` at the end of a word.
+//! The simple query syntax: `+` and, `|` or, `-` not, quotes, parentheses, and `*` at the end of a word.
 //!
-//! It forgives everything: a sign in a wrong place, a quote or a parenthesis without its partner is as if it were not
-//! there. Operators apply from left to right, none binds closer than another: `a | b + c` is `(a | b) + c`.
+//! It has no syntax errors: a misplaced operator, and a quote or parenthesis without its counterpart,
+//! are ignored. Operators apply from left to right with equal precedence: `a | b + c` is `(a | b) + c`.
 
 use std::str::Chars;
 
@@ -9,7 +9,7 @@ use super::tree::{ClauseOccur, QueryClause, QueryNode};
 use super::{MAX_DEPTH, check_length, count_clause, too_deep};
 use crate::ApiError;
 
-/// Reads a search text. Only its size can be wrong.
+/// Parses a search text. It only fails if the text is too large.
 pub fn parse_simple(text: &str) -> Result<QueryNode, ApiError> {
     check_length(text)?;
     let text = text.trim();
@@ -42,7 +42,7 @@ fn tokens(text: &str) -> Vec<SimpleToken> {
             ')' => tokens.push(SimpleToken::Close),
             '+' => tokens.push(SimpleToken::And),
             '|' => tokens.push(SimpleToken::Or),
-            // A dash that stands alone is a dash.
+            // A dash before a space or at the end is ignored.
             '-' => {
                 let next = letters.clone().next();
                 if next.is_some_and(|next| !next.is_whitespace()) {
@@ -50,7 +50,7 @@ fn tokens(text: &str) -> Vec<SimpleToken> {
                 }
             }
             '"' => {
-                // When nothing closes it, what follows is read as words, and there is no further quote in it.
+                // Without a closing quote, the rest is read as words. It contains no further quote.
                 let mut ahead = letters.clone();
                 if let Some(text) = phrase(&mut ahead) {
                     letters = ahead;
@@ -68,7 +68,7 @@ fn tokens(text: &str) -> Vec<SimpleToken> {
     }
 }
 
-/// The text up to the closing quote; none when there is no such quote.
+/// Reads the text up to the closing quote. Returns `None` if there is no closing quote.
 fn phrase(letters: &mut Chars<'_>) -> Option<String> {
     let mut phrase = String::new();
     while let Some(letter) = letters.next() {
@@ -81,10 +81,10 @@ fn phrase(letters: &mut Chars<'_>) -> Option<String> {
     None
 }
 
-/// None for a backslash at the very end.
+/// Reads a word. Returns `None` for a backslash at the end of the text.
 fn word(letters: &mut Chars<'_>) -> Option<QueryNode> {
     let mut word = String::new();
-    // How many bytes of the word stand before the stars that end it.
+    // The length of the word in bytes without the stars at its end.
     let mut before_stars = 0;
     let mut stars = false;
     loop {
@@ -142,13 +142,13 @@ fn drop_lonely_parentheses(tokens: &mut Vec<SimpleToken>) {
     });
 }
 
-/// What has been read of one pair of parentheses, or of the whole text.
+/// The clauses read so far within one pair of parentheses, or in the whole text.
 #[derive(Default)]
 struct OpenGroup {
     group: ClauseGroup,
-    /// The sign since the last clause; the first of several counts.
+    /// The operator since the last clause. The first of several applies.
     sign: Option<ClauseOccur>,
-    /// How many dashes stand right before the next clause.
+    /// The number of dashes right before the next clause.
     dashes: usize,
 }
 
@@ -163,7 +163,7 @@ impl OpenGroup {
     }
 }
 
-/// Clauses joined by the same sign so far.
+/// Clauses joined by the same operator so far.
 #[derive(Default)]
 enum ClauseGroup {
     #[default]
@@ -233,7 +233,7 @@ fn build(tokens: Vec<SimpleToken>) -> Result<QueryNode, ApiError> {
                 let inner = std::mem::replace(&mut level, outer);
                 match inner.group.finish() {
                     Some(node) => level.add(node)?,
-                    // Empty parentheses take the signs before them along.
+                    // Operators before empty parentheses are dropped with them.
                     None => {
                         level.sign = None;
                         level.dashes = 0;
@@ -264,7 +264,7 @@ mod tests {
         show(&parse_simple(text).unwrap())
     }
 
-    /// `&` for must, `/` for should, `_` for what the mode decides.
+    /// Prints a query: `&` for must, `/` for should, `_` where the mode decides.
     fn show(node: &QueryNode) -> String {
         match node {
             QueryNode::All => "ALL".to_owned(),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn forgives_what_is_out_of_place() {
+    fn ignores_misplaced_operators() {
         for (text, expected) in [
             ("a +", "a"),
             ("+ a", "a"),
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_an_escaped_sign_as_text() {
+    fn treats_an_escaped_operator_as_text() {
         assert_eq!(parse_simple(r"\-a").unwrap(), QueryNode::Term("-a".to_owned()));
         assert_eq!(parse_simple(r"c\+\+").unwrap(), QueryNode::Term("c++".to_owned()));
         assert_eq!(parse_simple(r"lux\*").unwrap(), QueryNode::Term("lux*".to_owned()));
@@ -360,19 +360,19 @@ mod tests {
     }
 
     #[test]
-    fn refuses_bombs() {
+    fn rejects_oversized_texts() {
         let nested = format!("{}a{}", "(".repeat(40_000), ")".repeat(40_000));
         assert!(parse_simple(&nested).unwrap_err().message.contains("nests deeper than 100"));
         let changing = "a+b|".repeat(2_000);
         assert!(parse_simple(&changing).unwrap_err().message.contains("nests deeper"));
         assert!(parse_simple(&"a ".repeat(1_025)).unwrap_err().message.contains("1024"));
-        // Words of phrases count with the others.
+        // The words in phrases count too.
         assert!(parse_simple(&format!("\"{}\"", "a ".repeat(1_024))).is_ok());
         for text in [format!("\"{}\"", "a ".repeat(1_025)), format!("\"{}\" b", "a ".repeat(1_024))] {
             assert!(parse_simple(&text).unwrap_err().message.contains("1024"));
         }
         assert!(parse_simple(&"a".repeat(100_001)).unwrap_err().message.contains("100000"));
-        // Only the size of what counts matters.
+        // Ignored parentheses and quotes do not count as nesting.
         assert_eq!(parsed(&format!("{}a", "(".repeat(50_000))), "a");
         assert_eq!(parsed(&format!("{}a", "\"".repeat(99_999))), "a");
     }
@@ -391,7 +391,7 @@ mod tests {
         #[test]
         fn a_word_whose_letters_are_all_escaped_is_that_word(word in r#"[a-z+|\-"()*\\ ]{1,12}"#) {
             let escaped: String = word.chars().flat_map(|letter| ['\\', letter]).collect();
-            // Spaces around the whole text are no part of it, escaped or not.
+            // Spaces around the whole text are ignored, even if they are escaped.
             prop_assume!(!word.ends_with(' '));
             prop_assert_eq!(parse_simple(&escaped).unwrap(), QueryNode::Term(word));
         }

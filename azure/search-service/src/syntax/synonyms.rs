@@ -1,18 +1,20 @@
-//! Synonym maps in Solr's format: `USA, United States` and `Washington, Wash. => WA`, one rule on a line.
+//! Synonym maps in Solr's format: `USA, United States` and `Washington, Wash. => WA`, one rule per line.
 //!
-//! Rules are text until a field's analyzer has seen them: only then can they be compared with the terms of a query.
+//! Rules are plain text until [`SynonymRules::compile`] analyzes them with the analyzer of a field.
+//! Only then can they be compared with the terms of a query.
 
 use std::collections::HashMap;
 
 use crate::ApiError;
 
-/// The most rules of one map; Azure's limit outside the free tier.
+/// The maximum number of rules in one map. It is Azure's limit outside the free tier.
 pub const MAX_RULES: usize = 20_000;
-/// The most alternatives on one side of a rule.
+/// The maximum number of alternatives on one side of a rule.
 pub const MAX_ALTERNATIVES: usize = 20;
 
-/// The most alternatives that all rules together give to one source; further ones are left out. Each is compared with
-/// all others, and a search text with a few words of thousands would be refused for its size.
+/// The maximum number of alternatives that all rules together give to one source. Further ones are
+/// dropped. Each alternative is compared with all others, and a search text with several such words
+/// would exceed the size limit.
 const MAX_ADDED_UP: usize = 1_000;
 
 /// The rules of a map, as written.
@@ -23,14 +25,14 @@ pub struct SynonymRules {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SynonymRule {
-    /// What a query may say.
+    /// The texts that a query may contain.
     from: Vec<String>,
-    /// What is searched instead; `None` when all of `from` stand for each other.
+    /// The texts that are searched instead. `None` if all of `from` are equivalent.
     to: Option<Vec<String>>,
 }
 
 impl SynonymRules {
-    /// Reads the rules. Comments (`#` first on a line) and empty lines are passed over.
+    /// Parses the rules. Comments (lines that start with `#`) and empty lines are skipped.
     pub fn parse(text: &str) -> Result<Self, ApiError> {
         let mut rules = Vec::new();
         for (at, line) in text.lines().enumerate() {
@@ -59,9 +61,10 @@ impl SynonymRules {
         self.rules.is_empty()
     }
 
-    /// Puts all rules through a field's analyzer, so that they meet the terms that queries meet.
+    /// Analyzes all rules with the analyzer of a field, so that they can be compared with
+    /// the terms of a query.
     ///
-    /// A text of which nothing is left (stop words) is no alternative.
+    /// A text that analyzes to no terms, such as a stop word, is not an alternative.
     pub fn compile(&self, analyze: &mut dyn FnMut(&str) -> Vec<String>) -> CompiledSynonyms {
         let mut by_source: HashMap<Vec<String>, Vec<Vec<String>>> = HashMap::new();
         for rule in &self.rules {
@@ -88,7 +91,7 @@ impl SynonymRules {
     }
 }
 
-/// The rules of a map after a field's analyzer, found by their first term.
+/// The analyzed rules of a map, indexed by their first term.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompiledSynonyms {
     by_first: HashMap<String, Vec<SynonymEntry>>,
@@ -102,9 +105,10 @@ struct SynonymEntry {
 }
 
 impl CompiledSynonyms {
-    /// The longest rule that fits the beginning of these terms: how many of them it takes, and what to search instead.
+    /// Finds the longest rule that matches the start of these terms. Returns how many terms it matches,
+    /// and the alternatives to search.
     ///
-    /// The terms themselves are among the alternatives, and first, unless a rule with `=>` replaces them.
+    /// The terms themselves are the first alternative, unless a rule with `=>` replaces them.
     pub fn expand<T: AsRef<str>>(&self, terms: &[T]) -> Option<(usize, &[Vec<String>])> {
         let (first, rest) = terms.split_first()?;
         let entry = self.by_first.get(first.as_ref())?.iter().find(|entry| {
@@ -119,14 +123,14 @@ impl CompiledSynonyms {
     }
 }
 
-/// `keep`: the source stays among its alternatives, and stays first.
+/// Adds alternatives to a source. With `keep`, the source itself is the first alternative.
 fn add_alternatives(
     by_source: &mut HashMap<Vec<String>, Vec<Vec<String>>>,
     source: &[String],
     alternatives: &[Vec<String>],
     keep: bool,
 ) {
-    // A replacement of which analysis leaves nothing would make the word match nothing at all.
+    // Skip a replacement that analyzes to no terms. It would make the word match nothing.
     if alternatives.is_empty() {
         return;
     }
@@ -148,7 +152,8 @@ fn analyze_all(texts: &[String], analyze: &mut dyn FnMut(&str) -> Vec<String>) -
     texts.iter().map(|text| analyze(text)).filter(|terms| !terms.is_empty()).collect()
 }
 
-/// One rule, or none where a line names nothing at all (`,`). The error is the reason and the remedy.
+/// Parses one rule. Returns `None` for a line without any text (`,`). The error says what is wrong and
+/// how to fix it.
 fn parse_rule(line: &str) -> Result<Option<SynonymRule>, String> {
     let mut sides: Vec<Vec<String>> = vec![Vec::new()];
     let mut item = String::new();
@@ -173,7 +178,7 @@ fn parse_rule(line: &str) -> Result<Option<SynonymRule>, String> {
     }
     end_item(&mut item, &mut sides);
     if sides.iter().any(|side| side.len() > MAX_ALTERNATIVES) {
-        return Err(format!("it has more than {MAX_ALTERNATIVES} alternatives. Split it."));
+        return Err(format!("it has more than {MAX_ALTERNATIVES} alternatives. Split the rule."));
     }
     let mut sides = sides.into_iter();
     let (from, to, more) = (sides.next().unwrap_or_default(), sides.next(), sides.next());
@@ -183,10 +188,10 @@ fn parse_rule(line: &str) -> Result<Option<SynonymRule>, String> {
     match &to {
         None if from.is_empty() => return Ok(None),
         Some(_) if from.is_empty() => {
-            return Err("nothing stands before `=>`. Name what to replace.".to_owned());
+            return Err("no text before `=>`. Add the text to replace.".to_owned());
         }
         Some(to) if to.is_empty() => {
-            return Err("nothing stands after `=>`. Name what to search instead.".to_owned());
+            return Err("no text after `=>`. Add the text to search for instead.".to_owned());
         }
         _ => {}
     }
@@ -220,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn equivalent_texts_stand_for_each_other() {
+    fn equivalent_texts_expand_to_each_other() {
         let synonyms = compiled("# countries\n\nUSA, United States, United States of America\ndog, puppy");
         assert_eq!(expand(&synonyms, "usa"), some(1, &["usa", "united state", "united state of america"]));
         let united = some(2, &["united state", "usa", "united state of america"]);
@@ -248,31 +253,31 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_the_same_source_add_up_and_stop_words_vanish() {
+    fn rules_of_the_same_source_add_up_and_stop_words_are_dropped() {
         let synonyms = compiled("dog, puppy\ndog, canine\nthe, a\nthe dogs, hounds");
         assert_eq!(expand(&synonyms, "dog"), some(1, &["dog", "puppy", "canine", "hound"]));
         assert_eq!(expand(&synonyms, "a"), some(1, &["a"]));
     }
 
     #[test]
-    fn rules_of_the_same_source_add_up_only_so_far() {
+    fn the_alternatives_of_one_source_are_limited() {
         let rules: String = (0..600).map(|at| format!("dog => cat{at}a, cat{at}b\n")).collect();
         assert_eq!(expand(&compiled(&rules), "dog").unwrap().1.len(), MAX_ADDED_UP);
     }
 
     #[test]
-    fn takes_escaped_signs_as_text() {
+    fn treats_escaped_operators_as_text() {
         let rules = SynonymRules::parse(r"a\,b, c\=>d, e\\f").unwrap();
         assert_eq!(rules.rules[0].from, ["a,b", "c=>d", r"e\f"]);
         assert_eq!(rules.rules[0].to, None);
     }
 
     #[test]
-    fn names_the_line_that_is_wrong() {
+    fn names_the_invalid_line() {
         for (rules, expected) in [
             ("a, b\n\na => b => c", "Line 3 of the synonym map is not a rule: it has more than one"),
-            ("=> c", "Line 1 of the synonym map is not a rule: nothing stands before"),
-            ("a, b =>", "Line 1 of the synonym map is not a rule: nothing stands after"),
+            ("=> c", "Line 1 of the synonym map is not a rule: no text before"),
+            ("a, b =>", "Line 1 of the synonym map is not a rule: no text after"),
             (&["x"; 21].join(","), "more than 20 alternatives"),
         ] {
             let error = SynonymRules::parse(rules).unwrap_err();

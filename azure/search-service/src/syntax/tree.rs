@@ -1,34 +1,34 @@
-//! A search text after parsing, whichever of the two syntaxes it came in.
+//! The parsed search text, for both query syntaxes.
 
-/// One node of a query. Texts are as the user wrote them, escapes removed; analysis comes later.
+/// One node of a query. Texts are as the user wrote them, without escapes. They are analyzed later.
 #[derive(Debug, Clone, PartialEq)]
 pub enum QueryNode {
-    /// Everything: an empty text, or `*` alone.
+    /// Matches everything: an empty text, or `*` alone.
     All,
-    /// Nothing can match, as for `()`.
+    /// Matches nothing, as for `()`.
     Nothing,
-    /// Several clauses beside each other. A group of nothing but `MustNot` is everything without them: so the simple
-    /// syntax writes `-word`, and the clause around it says how it joins its neighbours.
+    /// Several clauses side by side. A group with only `MustNot` clauses matches everything else. The
+    /// simple syntax uses such a group for `-word`, and the clause around it determines how it is joined.
     Clauses(Vec<QueryClause>),
-    /// A word; analysis may make several terms of it, or none.
+    /// A word. Analysis may turn it into several terms, or none.
     Term(String),
-    /// Words in a row. `slop` is how many places they may be apart (`"a b"~3`).
+    /// Consecutive words. `slop` is the maximum distance between them (`"a b"~3`).
     Phrase {
         text: String,
         slop: u32,
     },
-    /// Words that begin so (`hot*`).
+    /// Words with this prefix (`hot*`).
     Prefix(String),
-    /// A word with `*` and `?` in other places than its end.
+    /// A word with `*` or `?` anywhere but at its end.
     Wildcard(Vec<WildcardPiece>),
-    /// Words that differ by at most so many letters, 0 to 2.
+    /// Words within this edit distance, 0 to 2.
     Fuzzy {
         text: String,
         distance: u8,
     },
-    /// `/expression/` in Lucene's dialect, as written.
+    /// `/expression/` in Lucene's regular expression syntax, as written.
     Regex(String),
-    /// `field:…`, and the path has been checked to be a searchable field.
+    /// `field:…`. The path is a searchable field.
     Field {
         path: String,
         node: Box<QueryNode>,
@@ -47,21 +47,22 @@ pub struct QueryClause {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClauseOccur {
-    /// No sign: `searchMode` decides.
+    /// No operator. `searchMode` decides.
     Default,
     Must,
-    /// Joined by OR, whatever `searchMode` says: one such clause suffices where nothing is a must, and beside a must it
-    /// only adds to the score.
+    /// Joined by OR, regardless of `searchMode`. Without a required clause in the group, one such
+    /// clause must match. With one, it only adds to the score.
     Should,
-    /// Prohibited; where nothing in the group is a must and `searchMode` is `any`, being without it suffices.
+    /// Prohibited. If the group has no required clause and `searchMode` is `any`, not
+    /// matching it is sufficient.
     MustNot,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WildcardPiece {
     Text(String),
-    /// `*`
+    /// Any number of characters (`*`).
     Any,
-    /// `?`
+    /// One character (`?`).
     One,
 }

@@ -1,16 +1,18 @@
-//! A vector as bytes, for the store: each number in four bytes, the lowest first.
+//! Encodes vectors for the store: each number has four bytes in little-endian order.
 
 pub fn encode(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// `None` when the bytes are not a whole number of numbers: the store is damaged.
+/// Decodes a vector. Returns `None` if the number of bytes is not a multiple of four, because the store
+/// is damaged.
 pub fn decode(bytes: &[u8]) -> Option<Vec<f32>> {
     let mut vector = Vec::new();
     decode_into(bytes, &mut vector).then_some(vector)
 }
 
-/// Like [`decode`], into memory that serves for many vectors; `false` leaves it empty.
+/// Decodes a vector like [`decode`], into a reusable buffer. Returns `false` and leaves the buffer empty
+/// on error.
 pub fn decode_into(bytes: &[u8], vector: &mut Vec<f32>) -> bool {
     vector.clear();
     let (numbers, rest) = bytes.as_chunks();
@@ -33,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_bytes_are_noticed() {
+    fn damaged_bytes_are_rejected() {
         let mut vector = vec![1.0];
         assert!(!decode_into(&[1, 2, 3, 4, 5], &mut vector) && vector.is_empty());
     }

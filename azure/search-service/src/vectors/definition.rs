@@ -1,4 +1,4 @@
-//! The `vectorSearch` part of an index definition, and vector fields that refer to it.
+//! The `vectorSearch` part of an index definition, and the vector fields that refer to it.
 
 use std::collections::HashSet;
 
@@ -11,10 +11,10 @@ use super::value::vector_length;
 use crate::ApiError;
 use crate::definition::VectorAttributes;
 
-/// `vectorSearch`, checked: every name that a profile refers to exists.
+/// A valid `vectorSearch`: every name that a profile refers to exists.
 ///
-/// Compressions and vectorizers are kept by name only. Vectors are always kept in full precision, so a compression
-/// changes nothing here; a vectorizer would call a model, and this service calls none.
+/// Only the names of compressions and vectorizers are kept. Vectors are always stored in full precision,
+/// so a compression has no effect. A vectorizer needs a model, and this service calls none.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct VectorSearch {
     pub algorithms: Vec<VectorAlgorithm>,
@@ -58,7 +58,7 @@ pub struct VectorProfile {
 }
 
 impl VectorSearch {
-    /// Reads the value of `vectorSearch`; null is an empty one.
+    /// Parses the value of `vectorSearch`. Null is an empty one.
     pub fn parse(value: &Value) -> Result<Self, ApiError> {
         if value.is_null() {
             return Ok(Self::default());
@@ -79,13 +79,13 @@ impl VectorSearch {
         self.profiles.iter().find(|profile| profile.name == name)
     }
 
-    /// The algorithm that a field is searched with. A field that has passed [`VectorSearch::check_path`] has one.
+    /// Returns the algorithm of a field. A field that has passed [`VectorSearch::check`] has one.
     pub fn algorithm(&self, field: &VectorAttributes) -> Option<&VectorAlgorithm> {
         let profile = self.profile(&field.profile)?;
         self.algorithms.iter().find(|algorithm| algorithm.name == profile.algorithm)
     }
 
-    /// What a [`super::VectorSet`] for the field needs to know.
+    /// Returns the settings of a [`super::VectorSet`] for the field.
     pub fn settings(&self, field: &VectorAttributes) -> Option<VectorSettings> {
         let algorithm = self.algorithm(field)?;
         let hnsw = match algorithm.kind {
@@ -95,19 +95,19 @@ impl VectorSearch {
         Some(VectorSettings { metric: algorithm.metric, length: vector_length(field), hnsw })
     }
 
-    /// Whether a field can be searched as its definition says: its profile exists, and its metric fits its encoding.
+    /// Checks that the profile of a field exists, and that its metric fits its encoding.
     pub fn check(&self, path: &str, field: &VectorAttributes) -> Result<(), ApiError> {
         let refuse = |message: String| Err(ApiError::invalid(format!("The field '{path}' {message}")));
         let Some(algorithm) = self.algorithm(field) else {
             let known = names(self.profiles.iter().map(|profile| profile.name.as_str()));
             let profile = &field.profile;
             return refuse(format!(
-                "refers to the vector search profile '{profile}', which does not exist. There is {known}."
+                "refers to the vector search profile '{profile}', which does not exist. The index defines {known}."
             ));
         };
         if field.packed_bits != (algorithm.metric == VectorMetric::Hamming) {
             return refuse(format!(
-                "uses the algorithm '{}'. The metric hamming is for fields of packed bits, and they need it.",
+                "uses the algorithm '{}'. The metric hamming requires packed bits, and packed bits require the metric hamming.",
                 algorithm.name
             ));
         }
@@ -128,7 +128,7 @@ impl VectorSearch {
             let mut seen = HashSet::new();
             if let Some(name) = names.iter().find(|&&name| !seen.insert(name)) {
                 let message =
-                    format!("'vectorSearch.{list}' has two members named '{name}'. Names must differ.");
+                    format!("'vectorSearch.{list}' has two members named '{name}'. Names must be unique.");
                 return Err(ApiError::invalid(message));
             }
         }
@@ -141,7 +141,7 @@ impl VectorSearch {
                 if let Some(name) = name.filter(|name| !known.contains(&name.as_str())) {
                     return Err(ApiError::invalid(format!(
                         "The vector search profile '{}' refers to the {what} '{name}', which 'vectorSearch.{what}s' does not \
-                         define. There is {}.",
+                         define. The index defines {}.",
                         profile.name,
                         names(known.iter().copied())
                     )));
@@ -215,7 +215,7 @@ fn compression(members: &VectorJsonObject<'_>) -> Result<String, ApiError> {
     }
 }
 
-/// Any kind will do: it is never called, and new ones come with new versions of the API.
+/// Any kind is accepted. Vectorizers are never called, and new API versions add new kinds.
 fn vectorizer(members: &VectorJsonObject<'_>) -> Result<String, ApiError> {
     members.needed_text("kind")?;
     Ok(members.needed_text("name")?.to_owned())

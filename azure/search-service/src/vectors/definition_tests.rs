@@ -1,4 +1,4 @@
-//! Definitions as clients send them, and their mistakes.
+//! Valid and invalid definitions, as clients send them.
 
 use serde_json::json;
 
@@ -31,7 +31,7 @@ fn field(dimensions: usize, profile: &str, packed_bits: bool) -> VectorAttribute
 }
 
 #[test]
-fn a_field_leads_to_its_settings() {
+fn a_field_has_the_settings_of_its_profile() {
     let search = search();
     let settings = |field: VectorAttributes| {
         search.check("v", &field).unwrap();
@@ -56,7 +56,7 @@ fn no_vector_search_is_an_empty_one() {
 }
 
 #[test]
-fn mistakes_in_vector_search_are_named() {
+fn errors_in_vector_search_name_the_member() {
     let algorithm = |parameters: Value| json!({"algorithms": [{"name": "h", "kind": "hnsw", "hnswParameters": parameters}]});
     for (definition, message) in [
         (json!([]), "'vectorSearch' must be an object"),
@@ -77,7 +77,7 @@ fn mistakes_in_vector_search_are_named() {
         (
             json!({"algorithms": [{"name": "h", "kind": "hnsw"}],
                    "profiles": [{"name": "p", "algorithm": "h", "vectorizer": "w"}]}),
-            "refers to the vectorizer 'w', which 'vectorSearch.vectorizers' does not define. There is none",
+            "refers to the vectorizer 'w', which 'vectorSearch.vectorizers' does not define. The index defines none",
         ),
         (
             json!({"algorithms": [{"name": "h", "kind": "hnsw"}, {"name": "h", "kind": "hnsw"}]}),
@@ -92,8 +92,8 @@ fn mistakes_in_vector_search_are_named() {
 #[test]
 fn a_profile_must_exist_and_its_metric_must_fit_the_field() {
     for (field, message) in [
-        (field(3, "q", false), "profile 'q', which does not exist. There is 'p'"),
-        (field(64, "p", true), "The metric hamming is for fields of packed bits"),
+        (field(3, "q", false), "profile 'q', which does not exist. The index defines 'p'"),
+        (field(64, "p", true), "The metric hamming requires packed bits"),
         (field(64, "b", false), "uses the algorithm 'bits'"),
     ] {
         let error = search().check("v", &field).unwrap_err();

@@ -1,23 +1,24 @@
-//! Reciprocal rank fusion: one order out of several.
+//! Reciprocal rank fusion: combines several rankings into one.
 
 use std::collections::HashMap;
 
-/// The constant of the formula, which keeps the first places from deciding alone.
+/// The constant of the formula. It reduces the weight of the first places.
 const CONSTANT: f64 = 60.0;
 
-/// One order to be fused, best first: the hits of a text query, or of one field of a vector query.
+/// A ranking to fuse, best first: the hits of a text query, or of one field of a vector query.
 #[derive(Debug, Clone, Copy)]
 pub struct WeightedRanking<'a> {
     pub numbers: &'a [u64],
-    /// The `weight` of the vector query; 1 for text.
+    /// The `weight` of the vector query. Text has 1.
     pub weight: f32,
 }
 
-/// All documents of the rankings with their fused scores, best first; equal scores are ordered by number.
+/// Returns all documents of the rankings with their fused scores, best first. Equal scores are ordered
+/// by number.
 ///
-/// A ranking adds weight / (60 + place). Places count from zero: Azure documents only "rank", but answers that it
-/// has given to hybrid queries show it (0.0333333 = 1/60 + 1/60 for a document that leads both, and 0.0327957 =
-/// 1/60 + 1/62). Scores are single precision as Azure's are.
+/// A ranking adds weight / (60 + place). Places start at zero. Azure documents only "rank", but its
+/// responses to hybrid queries show it: 0.0333333 = 1/60 + 1/60 for a document that leads both rankings,
+/// and 0.0327957 = 1/60 + 1/62. Scores have single precision as in Azure.
 pub fn reciprocal_rank_fusion(rankings: &[WeightedRanking<'_>]) -> Vec<(u64, f32)> {
     let most = rankings.iter().map(|ranking| ranking.numbers.len()).max().unwrap_or(0);
     let mut scores: HashMap<u64, f64> = HashMap::with_capacity(most);
@@ -26,7 +27,7 @@ pub fn reciprocal_rank_fusion(rankings: &[WeightedRanking<'_>]) -> Vec<(u64, f32
             *scores.entry(number).or_default() += f64::from(ranking.weight) / (CONSTANT + place as f64);
         }
     }
-    // Rounding first makes equal what differs only by the order of additions.
+    // Scores are rounded first, so that the order of additions does not matter.
     let mut fused: Vec<(u64, f32)> =
         scores.into_iter().map(|(number, score)| (number, score as f32)).collect();
     fused.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));

@@ -1,8 +1,9 @@
-//! A hierarchical navigable small world: a graph that leads to the nearest vectors without looking at all of them.
+//! A hierarchical navigable small world (HNSW) graph. It finds the nearest vectors without comparing all
+//! of them.
 //!
-//! The graph knows nodes 0, 1, 2 … and who is linked to whom; vectors stay with their owner and come in as
-//! [`PreparedVectors`]. Nodes are never taken out: a search says which nodes it accepts, and walks through the others.
-//! All links lie in two flat arrays, and nothing here recurses.
+//! The graph stores nodes 0, 1, 2 … and their links. The vectors belong to the caller, who passes them as
+//! [`PreparedVectors`]. Nodes are never removed. A search accepts only some nodes and walks through the
+//! others. All links are in two flat arrays, and no function is recursive.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use super::metric::VectorMetric;
 use super::points::{NodeDistance, PreparedVectors};
 
-/// The parameters `m` and `efConstruction` of an index definition; `efSearch` comes with each search.
+/// The parameters `m` and `efConstruction` of an index definition. Each search has its own `efSearch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HnswBuildParameters {
     pub m: usize,
@@ -19,16 +20,17 @@ pub(super) struct HnswBuildParameters {
 }
 
 impl HnswBuildParameters {
-    /// Links of a node on the ground level.
+    /// Returns the number of links of a node on the ground level.
     ///
-    /// The usual graph has 2·m. Azure's default of 4 would then give 8, which finds too few of the nearest
-    /// among vectors without structure; three times as many cost 64 bytes a vector and repair it. Products of
-    /// vectors of different lengths are no distance, their graphs have dead ends, and they need more still.
+    /// The usual graph has 2·m. Azure's default of 4 would give 8, which finds too few of the nearest
+    /// vectors if the vectors have no structure. Three times as many links cost 64 bytes per vector and
+    /// solve this. The dot product of vectors of different lengths is not a distance. Its graphs have
+    /// dead ends and need even more links.
     fn ground_links(self, metric: VectorMetric) -> usize {
         self.m * if metric == VectorMetric::DotProduct { 8 } else { 6 }
     }
 
-    /// Links of a node on each level above.
+    /// Returns the number of links of a node on each upper level.
     fn upper_links(self) -> usize {
         self.m * 2
     }
@@ -38,36 +40,37 @@ pub(super) struct HnswGraph {
     shape: HnswBuildParameters,
     ground_links: usize,
     upper_links: usize,
-    /// `ground_links` places for each node, of which `ground_counts` are used.
+    /// `ground_links` slots for each node, of which `ground_counts` are used.
     ground: Vec<u32>,
     ground_counts: Vec<u8>,
-    /// For each node above the ground one block per level: a count, then `upper_links` places.
+    /// One block per upper level of a node: a count, then `upper_links` slots.
     upper: Vec<u32>,
-    /// Where the blocks of a node start in `upper`; meaningless for nodes on the ground.
+    /// The start of the blocks of a node in `upper`. Unused for nodes of the ground level.
     upper_starts: Vec<u32>,
     levels: Vec<u8>,
-    /// Where every walk starts: a node of the highest level.
+    /// The start of every search: a node of the highest level.
     entry: u32,
-    /// Working memory of searches that have ended, for those to come.
+    /// Buffers of finished searches, for reuse.
     spare: Mutex<Vec<HnswScratch>>,
 }
 
-/// What became of a search.
+/// The outcome of a search.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum HnswSearchOutcome {
     /// The nearest accepted nodes, nearest first.
     Found(Vec<NodeDistance>),
-    /// More distances were computed than allowed: the accepted nodes are too rare for a walk.
+    /// The limit of distances was reached, because too few nodes are accepted.
     GaveUp,
 }
 
-/// No node rises higher; with m = 4 that is enough for 4^16 nodes.
+/// The maximum level of a node. With m = 4 it is enough for 4^16 nodes.
 const MAX_LEVEL: u8 = 16;
 
 impl HnswGraph {
-    /// Links all points. `numbers` seed the levels, so the same vectors always give the same graph.
+    /// Builds the graph of all points. `numbers` seed the levels, so equal vectors always give an
+    /// equal graph.
     ///
-    /// `None` when `stop` said so, which is asked before each node.
+    /// Returns `None` if `stop` returned true. It is called before each node.
     pub(super) fn build(
         points: PreparedVectors<'_>,
         numbers: &[u64],
@@ -97,7 +100,7 @@ impl HnswGraph {
         Some(graph)
     }
 
-    /// The nearest `ef` accepted nodes, give or take; at most `budget` distances are computed for them.
+    /// Returns approximately the nearest `ef` accepted nodes. Computes at most `budget` distances.
     pub(super) fn search(
         &self,
         points: PreparedVectors<'_>,
@@ -126,7 +129,7 @@ impl HnswGraph {
         walk
     }
 
-    /// Links of a node on the ground level, at most.
+    /// Returns the maximum number of links of a node on the ground level.
     pub(super) fn max_ground_links(&self) -> usize {
         self.ground_links
     }
@@ -167,7 +170,7 @@ impl HnswGraph {
         }
     }
 
-    /// Walks greedily from the entry down to the level above `floor`, always to the nearest neighbour.
+    /// Walks from the entry down to the level above `floor`, each time to the nearest neighbour.
     fn descend(&self, points: PreparedVectors<'_>, query: &[f32], floor: u8) -> NodeDistance {
         let mut best = points.distance_from(query, self.entry);
         for level in (floor + 1..=self.levels[self.entry as usize]).rev() {
@@ -182,7 +185,8 @@ impl HnswGraph {
         best
     }
 
-    /// Fills `scratch.found` with the `ef` nearest accepted nodes of one level; `false` when the budget ran out.
+    /// Fills `scratch.found` with the `ef` nearest accepted nodes of one level. Returns `false` if the
+    /// budget is used up.
     fn search_level(
         &self,
         points: PreparedVectors<'_>,
@@ -201,7 +205,7 @@ impl HnswGraph {
         if accept(entry.node()) {
             found.push(entry);
         }
-        // Everything farther than this is of no use: the worst of the found, once there are enough.
+        // The distance of the worst result, once there are enough. Farther nodes are skipped.
         let mut worst = NodeDistance::FARTHEST;
         if found.len() >= ef {
             worst = entry;
@@ -268,7 +272,7 @@ impl HnswGraph {
         self.upper[block + 1..block + 1 + links.len()].copy_from_slice(links);
     }
 
-    /// Adds a link back; when there is no room, the best of all links stay.
+    /// Adds a link back. If all slots are used, the best links are kept.
     fn link(&mut self, points: PreparedVectors<'_>, from: u32, to: u32, level: u8) {
         let limit = self.limit(level);
         let mut links = self.neighbours(from, level).to_vec();
@@ -291,11 +295,13 @@ struct HnswLevelSearch {
     budget: usize,
 }
 
-/// Chooses the links of a node among candidates, nearest first: those that are nearer to the node than to any
-/// one already chosen, so that links lead into all directions; then the nearest of the rest, as long as there is room.
+/// Selects the links of a node from candidates, nearest first. It selects candidates that are nearer to
+/// the node than to any selected one, so that links lead in all directions. Free slots are filled with
+/// the nearest of the rest.
 ///
-/// Vectors equal to the node's own get at most half the room, those next to it in age first. So a crowd of equal
-/// vectors becomes a chain, which a walk follows to its newest end, and stays linked with everything else.
+/// Vectors equal to the node's vector get at most half of the slots, and those with the closest node
+/// numbers come first. Many equal vectors therefore form a chain that a walk can follow, and stay linked
+/// with the other nodes.
 fn choose(
     points: PreparedVectors<'_>,
     node: u32,
@@ -331,9 +337,10 @@ fn choose(
     chosen.append(&mut rest);
 }
 
-/// The level of a node: each one holds an m-th of the one below. The number is all the chance there is.
+/// Returns the level of a node. Each level has 1/m of the nodes below it. The level depends only on
+/// the number.
 fn level_of(number: u64, m: usize) -> u8 {
-    // The mixer of SplitMix64 makes even bits of any number.
+    // The SplitMix64 mixer spreads the bits evenly.
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -343,12 +350,12 @@ fn level_of(number: u64, m: usize) -> u8 {
     (level as u8).min(MAX_LEVEL)
 }
 
-/// Working memory of a walk.
+/// The buffers of a walk.
 #[derive(Default)]
 struct HnswScratch {
     visited: VisitedNodes,
     ahead: BinaryHeap<Reverse<NodeDistance>>,
-    /// The farthest is on top.
+    /// The farthest node is on top.
     found: BinaryHeap<NodeDistance>,
 }
 
@@ -360,7 +367,7 @@ impl HnswScratch {
     }
 }
 
-/// A set of nodes: one bit each, and a list of those that are set, to clear them again.
+/// A set of nodes: one bit each, and a list of the set bits to clear them again.
 #[derive(Default)]
 struct VisitedNodes {
     words: Vec<u64>,
@@ -375,7 +382,7 @@ impl VisitedNodes {
         self.words.resize(nodes.div_ceil(64).max(self.words.len()), 0);
     }
 
-    /// Whether the node is new.
+    /// Adds a node. Returns whether it is new.
     fn insert(&mut self, node: u32) -> bool {
         let word = &mut self.words[node as usize / 64];
         let bit = 1 << (node % 64);

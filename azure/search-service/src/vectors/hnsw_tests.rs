@@ -1,10 +1,10 @@
-//! Recall against an exact scan, filters, and odd shapes of data.
+//! Tests of recall against an exact scan, of filters, and of unusual data.
 
 use super::*;
 
 const DEFAULT: HnswBuildParameters = HnswBuildParameters { m: 4, ef_construction: 400 };
 
-/// A small generator, so that every run sees the same vectors.
+/// A small random number generator, so that every run has the same vectors.
 struct RandomNumbers(u64);
 
 impl RandomNumbers {
@@ -13,7 +13,7 @@ impl RandomNumbers {
         (self.0 >> 40) as f32 / (1u64 << 24) as f32
     }
 
-    /// Nearly normal: a sum of even numbers.
+    /// An approximately normal number, as a sum of uniform numbers.
     fn normal(&mut self) -> f32 {
         (0..6).map(|_| self.next()).sum::<f32>() - 3.0
     }
@@ -77,11 +77,11 @@ impl TestVectors {
         for query in &self.queries {
             let HnswSearchOutcome::Found(found) = graph.search(self.points(), query, ef, usize::MAX, accept)
             else {
-                panic!("gave up")
+                panic!("the search reached its limit")
             };
             assert!(found.iter().all(|near| accept(near.node())));
             let exact = self.exact(query, accept);
-            // By distance, because equally near ones may stand for each other.
+            // Results are compared by distance, because equally near vectors are interchangeable.
             let limit = exact.last().unwrap().order();
             hits += found.iter().take(10).filter(|near| near.order() <= limit).count();
             wanted += exact.len();
@@ -104,9 +104,9 @@ fn finds_nearly_all_of_the_nearest() {
     }
 }
 
-/// The full size, with the defaults of Azure; too slow without optimisation to run each time.
+/// The full size with the defaults of Azure. It is too slow in debug builds to run each time.
 #[test]
-#[ignore = "takes minutes in a debug build; run it with --release after changes of the graph"]
+#[ignore = "takes minutes in a debug build; run it with --release after changes to the graph"]
 fn finds_nearly_all_of_the_nearest_among_twenty_thousand() {
     for metric in
         [VectorMetric::Cosine, VectorMetric::Euclidean, VectorMetric::DotProduct, VectorMetric::Hamming]
@@ -126,12 +126,12 @@ fn finds_nearly_all_of_the_nearest_among_twenty_thousand() {
 }
 
 #[test]
-fn only_accepted_nodes_are_found_and_the_others_still_lead_to_them() {
+fn only_accepted_nodes_are_found_and_the_others_are_walked_through() {
     let data = TestVectors::new(VectorMetric::Euclidean, 500, 8, Some(10));
     let graph = data.graph(HnswBuildParameters { m: 4, ef_construction: 100 });
     assert!(data.recall(&graph, 100, &|node| node % 10 == 3) >= 0.95);
-    let nobody = graph.search(data.points(), &data.queries[0], 100, usize::MAX, &|_| false);
-    assert_eq!(nobody, HnswSearchOutcome::Found(Vec::new()));
+    let none = graph.search(data.points(), &data.queries[0], 100, usize::MAX, &|_| false);
+    assert_eq!(none, HnswSearchOutcome::Found(Vec::new()));
     assert_eq!(graph.search(data.points(), &data.queries[0], 100, 50, &|_| false), HnswSearchOutcome::GaveUp);
 }
 
@@ -143,7 +143,7 @@ fn the_same_vectors_give_the_same_graph() {
 }
 
 #[test]
-fn a_crowd_of_equal_vectors_is_no_island() {
+fn many_equal_vectors_stay_reachable() {
     let mut data = TestVectors::new(VectorMetric::Cosine, 500, 8, None);
     let width = data.width;
     let twin = data.values[..width].to_vec();
@@ -161,7 +161,7 @@ fn a_crowd_of_equal_vectors_is_no_island() {
 }
 
 #[test]
-fn empty_and_single_graphs_answer() {
+fn empty_and_single_node_graphs_can_be_searched() {
     let mut data = TestVectors::new(VectorMetric::Cosine, 1, 4, None);
     let query = data.queries[0].clone();
     let HnswSearchOutcome::Found(found) =
@@ -179,7 +179,7 @@ fn empty_and_single_graphs_answer() {
 }
 
 #[test]
-fn building_stops_when_told() {
+fn building_stops_on_request() {
     let data = TestVectors::new(VectorMetric::Cosine, 300, 4, None);
     assert!(HnswGraph::build(data.points(), &data.numbers, DEFAULT, &|| true).is_none());
 }

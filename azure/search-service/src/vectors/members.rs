@@ -1,10 +1,11 @@
-//! Reading JSON objects with errors that name the place.
+//! Reads JSON objects with errors that name the position.
 
 use serde_json::{Map, Value};
 
 use crate::ApiError;
 
-/// An object at a place such as `vectorSearch.profiles[0]`. Null members count as missing ones: clients send them.
+/// An object at a path such as `vectorSearch.profiles[0]`. Null members are treated as missing, because
+/// clients send them.
 pub(super) struct VectorJsonObject<'a> {
     pub place: String,
     map: &'a Map<String, Value>,
@@ -26,11 +27,11 @@ impl<'a> VectorJsonObject<'a> {
         ApiError::invalid(format!("'{}.{name}' {message}", self.place))
     }
 
-    /// Refuses members that are not in the list. Annotations, whose names have an @, are let through.
+    /// Rejects members that are not in the list. Annotations, whose names contain an @, are ignored.
     pub(super) fn allow_only(&self, names: &[&str]) -> Result<(), ApiError> {
         let unknown = self.map.keys().find(|name| !names.contains(&name.as_str()) && !name.contains('@'));
         unknown.map_or(Ok(()), |name| {
-            Err(self.error(name, format_args!("is not known. What may stand here: {}.", names.join(", "))))
+            Err(self.error(name, format_args!("is not known. Use one of: {}.", names.join(", "))))
         })
     }
 
@@ -67,7 +68,7 @@ impl<'a> VectorJsonObject<'a> {
         })
     }
 
-    /// The objects of a list; none when it is missing.
+    /// Returns the objects of a list, or none if it is missing.
     pub(super) fn list(&self, name: &str) -> Result<Vec<VectorJsonObject<'a>>, ApiError> {
         let Some(value) = self.get(name) else { return Ok(Vec::new()) };
         let items = value.as_array().ok_or_else(|| self.error(name, "must be an array."))?;

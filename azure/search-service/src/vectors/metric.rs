@@ -1,8 +1,8 @@
-//! How far two vectors are from each other, and the score that Azure AI Search makes of it.
+//! The distance of two vectors, and the score that Azure AI Search derives from it.
 //!
-//! Vectors are *prepared* once, when they are stored or asked for: the cosine metric divides them by their
-//! length, the hamming metric packs four bytes into the bits of each number. After that a distance is one plain
-//! loop, written so that the compiler can use wide registers without `unsafe`.
+//! Vectors are *prepared* once, when they are stored or searched. The cosine metric divides them by their
+//! length, and the hamming metric packs four bytes into the bits of each number. A distance is then one
+//! simple loop that the compiler can vectorize without `unsafe`.
 
 /// The `metric` of an algorithm in an index definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -11,14 +11,14 @@ pub enum VectorMetric {
     Cosine,
     Euclidean,
     DotProduct,
-    /// Bits that differ; only for `Collection(Edm.Byte)` with `vectorEncoding: packedBit`.
+    /// The number of different bits, only for `Collection(Edm.Byte)` with `vectorEncoding: packedBit`.
     Hamming,
 }
 
 impl VectorMetric {
     pub const NAMES: &str = "cosine, euclidean, dotProduct or hamming";
 
-    /// From the name on the wire.
+    /// Parses the name of the REST API.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "cosine" => Some(Self::Cosine),
@@ -29,7 +29,7 @@ impl VectorMetric {
         }
     }
 
-    /// How many numbers a prepared vector of this many has.
+    /// Returns the length of a prepared vector.
     pub(super) fn prepared_length(self, length: usize) -> usize {
         match self {
             Self::Hamming => length.div_ceil(4),
@@ -41,9 +41,9 @@ impl VectorMetric {
     pub(super) fn prepare(self, vector: &[f32], prepared: &mut Vec<f32>) {
         match self {
             Self::Cosine => {
-                // In double precision, because the squares of large numbers do not fit into single.
+                // Double precision is needed, because the squares of large numbers overflow single precision.
                 let square: f64 = vector.iter().map(|&value| f64::from(value) * f64::from(value)).sum();
-                // A vector of zeros has no direction. It stays as it is and is unlike all others (cosine 0).
+                // A zero vector has no direction. It is unchanged and has the cosine 0 with all others.
                 let factor = if square > 0.0 { square.sqrt().recip() } else { 0.0 };
                 prepared.extend(vector.iter().map(|&value| (f64::from(value) * factor) as f32));
             }
@@ -58,33 +58,36 @@ impl VectorMetric {
         }
     }
 
-    /// What orders two prepared vectors: smaller is nearer. [`VectorMetric::fuzzy_distance`] makes a distance of it.
+    /// Returns a number that orders prepared vectors: smaller is nearer. [`VectorMetric::distance`]
+    /// converts it to a distance.
     pub(super) fn comparable_distance(self, a: &[f32], b: &[f32]) -> f32 {
         match self {
             Self::Cosine => 1.0 - dot(a, b),
             Self::Euclidean => square(a, b),
-            // Sums of huge numbers may be no number at all, which `max` turns into the worst product.
+            // Sums of huge numbers may be NaN. `max` turns it into the worst product.
             Self::DotProduct => -dot(a, b).max(f32::MIN),
             Self::Hamming => bits(a, b),
         }
     }
 
-    /// The distance: 1 - cosine, the length of the difference, the negated product, or the count of bits.
+    /// Returns the distance: 1 - cosine, the euclidean distance, the negated product, or the number of
+    /// different bits.
     pub(super) fn distance(self, order: f32) -> f32 {
         match self {
             Self::Euclidean => order.sqrt(),
-            // Rounding may lead a little below zero.
+            // Rounding may give a result slightly below zero.
             Self::Cosine => order.max(0.0),
             Self::DotProduct | Self::Hamming => order,
         }
     }
 
-    /// The `@search.score` of a hit.
+    /// Returns the `@search.score` of a hit.
     ///
-    /// Azure's documentation gives 1 / (1 + distance) for cosine, hence 0.333 to 1, and says for the others only
-    /// that scores lie between 0 and 1; the same formula serves for euclidean and hamming. For dotProduct the
-    /// distance is taken as 1 - product, so that vectors of length one score as with cosine; products above 1,
-    /// for which that would turn negative, are their own score, which joins smoothly and keeps the order.
+    /// Azure documents 1 / (1 + distance) for cosine, which gives 0.333 to 1. For the others it documents
+    /// only that scores are between 0 and 1. The same formula is used for euclidean and hamming. For
+    /// dotProduct the distance is 1 - product, so vectors of length one have the same score as with
+    /// cosine. Products above 1 would give a negative distance, so they are their own score. This is
+    /// continuous and keeps the order.
     pub fn score(self, distance: f32) -> f32 {
         match self {
             Self::Cosine | Self::Euclidean | Self::Hamming => 1.0 / (1.0 + distance),
@@ -95,7 +98,8 @@ impl VectorMetric {
         }
     }
 
-    /// What Azure calls `vectorSimilarity`: the cosine, the product, the euclidean distance, the count of bits.
+    /// Returns Azure's `vectorSimilarity`: the cosine, the product, the euclidean distance, or the number
+    /// of different bits.
     pub fn similarity(self, distance: f32) -> f32 {
         match self {
             Self::Cosine => 1.0 - distance,
@@ -104,13 +108,13 @@ impl VectorMetric {
         }
     }
 
-    /// Whether a smaller `similarity` is a better one.
+    /// Returns whether a smaller `similarity` is better.
     pub fn smaller_is_better(self) -> bool {
         matches!(self, Self::Euclidean | Self::Hamming)
     }
 }
 
-/// Sums are kept in this many lanes. A single sum would have to be added in order and could not be vectorised.
+/// The number of parallel sums. A single sum would have to be added in order and could not be vectorized.
 const LANES: usize = 16;
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {
@@ -145,7 +149,7 @@ fn bits(a: &[f32], b: &[f32]) -> f32 {
     count as f32
 }
 
-/// Adds the lanes by halves, which rounds less than one after the other.
+/// Adds the lanes by halves, which has a smaller rounding error than adding them in order.
 fn total(mut sums: [f32; LANES]) -> f32 {
     let mut half = LANES / 2;
     while half > 0 {
@@ -175,7 +179,7 @@ mod tests {
 
     #[test]
     fn distances_are_those_of_the_definitions() {
-        // Twenty numbers: one whole chunk and a rest.
+        // Twenty numbers are one whole chunk and a remainder.
         let a: Vec<f32> = (0..20u8).map(f32::from).collect();
         let b = vec![1.0; 20];
         close(distance(VectorMetric::DotProduct, &a, &b), -190.0);

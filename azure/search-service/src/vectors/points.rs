@@ -1,8 +1,8 @@
-//! The nodes of a graph as places: where they are, and how far from a query.
+//! The vectors of a graph's nodes, and their distances from a query.
 
 use super::metric::VectorMetric;
 
-/// Prepared vectors, one after the other.
+/// Prepared vectors in one flat array.
 #[derive(Clone, Copy)]
 pub(super) struct PreparedVectors<'a> {
     pub values: &'a [f32],
@@ -21,12 +21,13 @@ impl<'a> PreparedVectors<'a> {
     }
 }
 
-/// A node and how far it is, in one word that sorts by distance; of equally near nodes the newer comes first.
+/// A node and its distance in one integer that sorts by distance. Of equally near nodes, the newer
+/// sorts first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NodeDistance(u64);
 
 impl NodeDistance {
-    /// Farther than every node.
+    /// Greater than the distance of every node.
     pub(super) const FARTHEST: Self = Self(u64::MAX);
 
     pub(super) fn new(order: f32, node: u32) -> Self {
@@ -43,9 +44,10 @@ impl NodeDistance {
     }
 }
 
-/// A number whose order is that of the floats: the sign bit of positive ones is set, negative ones are inverted.
+/// Returns an integer with the order of the floats. The sign bit of positive floats is set, and negative
+/// floats are inverted.
 fn sortable(value: f32) -> u32 {
-    // Adding zero turns -0 into 0, so that the two are equal here too.
+    // Adding zero turns -0 into 0, so that both are equal.
     let bits = (value + 0.0).to_bits();
     if bits >> 31 == 1 { !bits } else { bits | 1 << 31 }
 }

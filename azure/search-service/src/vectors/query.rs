@@ -9,30 +9,30 @@ use super::value::{parse_vector, vector_length};
 use crate::ApiError;
 use crate::definition::{IndexSchema, PrimitiveType, VectorAttributes};
 
-/// One vector query, checked against the index: its fields exist and have as many dimensions as its vector.
+/// A vector query, checked against the index. Its fields exist and have the dimensions of its vector.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorQuery {
     pub vector: Vec<f32>,
-    /// Paths of vector fields. Each is a ranking of its own when results are fused.
+    /// Paths of vector fields. Each field has its own ranking when results are fused.
     pub fields: Vec<String>,
     pub k: usize,
     pub exhaustive: bool,
-    /// Accepted, and of no effect: vectors are not compressed here.
+    /// Accepted without effect, because vectors are not compressed.
     pub oversampling: Option<f64>,
     pub weight: f32,
     pub threshold: Option<VectorThreshold>,
-    /// An OData filter that stands in for the one of the request.
+    /// An OData filter that replaces the filter of the request.
     pub filter_override: Option<String>,
-    /// Accepted, and of no effect: a document has one vector in a field.
+    /// Accepted without effect, because a document has one vector per field.
     pub per_document_vector_limit: usize,
 }
 
-/// What a hit must reach to count.
+/// The minimum quality of a hit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum VectorThreshold {
-    /// The cosine or the product at least; the euclidean distance or the count of bits at most.
+    /// The minimum cosine or product, or the maximum euclidean distance or number of different bits.
     VectorSimilarity(f64),
-    /// `@search.score` at least, as it is before results are fused.
+    /// The minimum `@search.score` before results are fused.
     SearchScore(f64),
 }
 
@@ -51,17 +51,17 @@ impl VectorThreshold {
 /// When the filter is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum VectorFilterMode {
-    /// Before: the nearest k of what the filter lets through.
+    /// Before the search: the nearest k of the documents that match the filter.
     #[default]
     PreFilter,
-    /// After the candidates: what the filter lets through of the nearest k.
+    /// After the search: those of the nearest k that match the filter.
     PostFilter,
-    /// After the nearest k of the whole index. Here the same as `PostFilter`, since an index is one piece.
+    /// After the nearest k of the whole index. This equals `PostFilter`, because an index has no shards.
     StrictPostFilter,
 }
 
 impl VectorFilterMode {
-    /// Reads the value of `vectorFilterMode`; null is the default.
+    /// Parses the value of `vectorFilterMode`. Null is the default.
     pub fn parse(value: &Value) -> Result<Self, ApiError> {
         match value {
             Value::Null => Ok(Self::default()),
@@ -75,12 +75,12 @@ impl VectorFilterMode {
     }
 }
 
-/// `k` when the query has none.
+/// The default of `k`.
 const DEFAULT_K: usize = 50;
 const MAX_K: usize = 10_000;
-/// More queries than anybody sends; each one costs a search.
+/// The maximum number of vector queries. Each one costs a search.
 const MAX_QUERIES: usize = 100;
-/// Fields of one query, as in Azure.
+/// The maximum number of fields of one query, as in Azure.
 const MAX_FIELDS: usize = 10;
 
 const MEMBERS: [&str; 14] = [
@@ -94,7 +94,7 @@ const MEMBERS: [&str; 14] = [
     "filterOverride",
     "perDocumentVectorLimit",
     "vector",
-    // Of the kinds that need a model. Clients send them as null with the pages of a result.
+    // Members for kinds that need a model. Clients send them as null with the pages of a result.
     "text",
     "queryRewrites",
     "url",
@@ -102,7 +102,7 @@ const MEMBERS: [&str; 14] = [
 ];
 
 impl VectorQuery {
-    /// Reads the value of `vectorQueries`; null is an empty list.
+    /// Parses the value of `vectorQueries`. Null is an empty list.
     pub fn parse_all(
         value: &Value,
         schema: &IndexSchema,
@@ -115,7 +115,7 @@ impl VectorQuery {
         };
         if items.len() > MAX_QUERIES {
             return Err(ApiError::invalid(format!(
-                "'vectorQueries' may hold {MAX_QUERIES} queries at most."
+                "'vectorQueries' may have at most {MAX_QUERIES} queries."
             )));
         }
         let queries = items.iter().enumerate();
@@ -137,8 +137,8 @@ impl VectorQuery {
             "vector" => {}
             kind @ ("text" | "imageUrl" | "imageBinary") => {
                 return Err(ApiError::not_supported(format!(
-                    "'{}' is of kind '{kind}', which needs a model that makes a vector of it, and this service calls none. \
-                     Make the vector in your application and send it with kind 'vector'.",
+                    "'{}' is of kind '{kind}', which needs a model to create the vector. This service calls no models. \
+                     Create the vector in your application and send it with kind 'vector'.",
                     members.place
                 )));
             }
@@ -192,7 +192,7 @@ fn fields<'a>(members: &VectorJsonObject<'a>, schema: &'a IndexSchema) -> Result
 
 fn vector(members: &VectorJsonObject<'_>, fields: &Fields<'_>) -> Result<Vec<f32>, ApiError> {
     let Some(value) = members.get("vector") else { return Err(members.error("vector", "is missing.")) };
-    // A query may fall between the values that a narrow type can store, but bits are bits.
+    // A query vector may have values that a narrow type cannot store, but bits must be bits.
     let packed = fields.iter().any(|(_, field)| field.packed_bits);
     let element = if packed { PrimitiveType::Byte } else { PrimitiveType::Single };
     let vector = parse_vector(element, value).map_err(|message| members.error("vector", message))?;
@@ -203,7 +203,7 @@ fn vector(members: &VectorJsonObject<'_>, fields: &Fields<'_>) -> Result<Vec<f32
             return Err(members.error(
                 "vector",
                 format_args!(
-                    "has {} numbers, but the vector field '{path}' has {} dimensions{packing}, so {wanted} are needed.",
+                    "has {} numbers, but the vector field '{path}' has {} dimensions{packing}, so {wanted} are required.",
                     vector.len(),
                     field.dimensions
                 ),
@@ -261,7 +261,7 @@ fn threshold(
     let mut metrics = fields.iter().filter_map(|(_, field)| Some(search.algorithm(field)?.metric));
     let first = metrics.next();
     if metrics.any(|metric| Some(metric) != first) {
-        let message = "needs fields of the same metric. Ask them in queries of their own.";
+        let message = "needs fields with the same metric. Use separate queries for them.";
         return Err(members.error("threshold", message));
     }
     Ok(Some(threshold))

@@ -1,4 +1,4 @@
-//! Vector queries as clients send them, and their mistakes.
+//! Valid and invalid vector queries, as clients send them.
 
 use serde_json::json;
 
@@ -65,7 +65,7 @@ fn a_plain_query_has_the_defaults() {
 }
 
 #[test]
-fn a_full_query_is_read() {
+fn a_full_query_is_parsed() {
     let queries = parse(json!([{
         "kind": "vector", "vector": [1, 2, 3], "fields": "w, w", "exhaustive": true, "oversampling": 4, "weight": 0.5,
         "threshold": {"kind": "searchScore", "value": 0.8}, "filterOverride": "id eq 'a'", "perDocumentVectorLimit": 1,
@@ -83,7 +83,7 @@ fn a_full_query_is_read() {
 }
 
 #[test]
-fn mistakes_are_named_with_their_place() {
+fn errors_name_the_member() {
     let with = |name: &str, value: Value| {
         let mut query = json!({"kind": "vector", "vector": [1, 2, 3], "fields": "v"});
         query[name] = value;
@@ -100,7 +100,7 @@ fn mistakes_are_named_with_their_place() {
         (with("fields", Value::Null), "fields' is missing"),
         (
             with("vector", json!([1, 2])),
-            "has 2 numbers, but the vector field 'v' has 3 dimensions, so 3 are needed",
+            "has 2 numbers, but the vector field 'v' has 3 dimensions, so 3 are required",
         ),
         (with("vector", json!("AAAA")), "vector' must be an array of numbers"),
         (with("vector", json!([1, 2, 1e99])), "item 2"),
@@ -117,11 +117,11 @@ fn mistakes_are_named_with_their_place() {
         (
             json!([{"kind": "vector", "vector": [1, 2, 3], "fields": "v,x",
                     "threshold": {"kind": "searchScore", "value": 1}}]),
-            "fields of the same metric",
+            "fields with the same metric",
         ),
         (
             json!([{"kind": "vector", "vector": [1, 2, 3], "fields": "bits"}]),
-            "has 3 numbers, but the vector field 'bits' has 16 dimensions in packed bytes, so 2 are needed",
+            "has 3 numbers, but the vector field 'bits' has 16 dimensions in packed bytes, so 2 are required",
         ),
     ] {
         let error = parse(queries.clone()).unwrap_err();
@@ -131,7 +131,7 @@ fn mistakes_are_named_with_their_place() {
 }
 
 #[test]
-fn queries_that_need_a_model_say_what_to_do() {
+fn errors_of_model_queries_suggest_an_alternative() {
     for query in
         [json!({"kind": "text", "text": "wine", "fields": "v"}), json!({"kind": "imageUrl", "url": "x"})]
     {
@@ -142,7 +142,7 @@ fn queries_that_need_a_model_say_what_to_do() {
 }
 
 #[test]
-fn thresholds_know_the_direction_of_the_metric() {
+fn thresholds_follow_the_direction_of_the_metric() {
     let similar = VectorThreshold::VectorSimilarity(0.8);
     assert!(similar.is_met(VectorMetric::Cosine, 0.1) && !similar.is_met(VectorMetric::Cosine, 0.3));
     assert!(
@@ -154,7 +154,7 @@ fn thresholds_know_the_direction_of_the_metric() {
 }
 
 #[test]
-fn filter_modes_are_read() {
+fn filter_modes_are_parsed() {
     assert_eq!(VectorFilterMode::parse(&Value::Null).unwrap(), VectorFilterMode::PreFilter);
     assert_eq!(
         VectorFilterMode::parse(&json!("strictPostFilter")).unwrap(),

@@ -1,4 +1,4 @@
-//! Runs of vectors that never change, and which of them have been deleted.
+//! Immutable lists of vectors, and which of them are deleted.
 
 use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
@@ -7,17 +7,17 @@ use super::hnsw::{HnswBuildParameters, HnswGraph};
 use super::metric::VectorMetric;
 use super::points::PreparedVectors;
 
-/// How the vectors of a set lie in memory.
+/// The memory layout of the vectors of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct VectorLayout {
     pub metric: VectorMetric,
-    /// Numbers in a vector as it is given.
+    /// The length of a vector as the client sends it.
     pub length: usize,
-    /// Numbers in a prepared vector.
+    /// The length of a prepared vector.
     pub width: usize,
 }
 
-/// Some vectors in the order of their document numbers, with a graph once somebody has built it.
+/// Vectors in the order of their document numbers, with a graph after it is built.
 #[derive(Default)]
 pub(super) struct VectorSegment {
     numbers: Vec<u64>,
@@ -26,12 +26,12 @@ pub(super) struct VectorSegment {
 }
 
 impl VectorSegment {
-    /// `numbers` ascend, and `values` holds a prepared vector for each.
+    /// Creates a segment. `numbers` are ascending, and `values` has a prepared vector for each.
     pub(super) fn new(numbers: Vec<u64>, values: Vec<f32>) -> Self {
         Self { numbers, values, graph: OnceLock::new() }
     }
 
-    /// The vectors of several parts that are not deleted.
+    /// Merges the vectors of several parts that are not deleted.
     pub(super) fn merge(parts: &[VectorSegmentView], layout: VectorLayout) -> Self {
         let mut rows: Vec<(u64, usize, u32)> =
             Vec::with_capacity(parts.iter().map(VectorSegmentView::live).sum());
@@ -50,7 +50,7 @@ impl VectorSegment {
         self.numbers.len()
     }
 
-    /// From the first to the last document; `None` when there is none.
+    /// Returns the range of document numbers, or `None` if the segment is empty.
     pub(super) fn number_range(&self) -> Option<RangeInclusive<u64>> {
         Some(*self.numbers.first()?..=*self.numbers.last()?)
     }
@@ -75,7 +75,7 @@ impl VectorSegment {
         self.graph.get()
     }
 
-    /// `false` when it was stopped before the graph was ready.
+    /// Builds the graph. Returns `false` if it was stopped before the end.
     pub(super) fn build_graph(
         &self,
         layout: VectorLayout,
@@ -83,18 +83,18 @@ impl VectorSegment {
         stop: &dyn Fn() -> bool,
     ) -> bool {
         match HnswGraph::build(self.points(layout), &self.numbers, shape, stop) {
-            // If there has been one already, it is the same.
+            // An existing graph is the same.
             Some(graph) => self.graph.set(graph).is_ok() || self.graph.get().is_some(),
             None => false,
         }
     }
 }
 
-/// A segment as one view sees it: without what has been deleted until then.
+/// A segment in one view, without the vectors that were deleted before.
 #[derive(Clone)]
 pub(super) struct VectorSegmentView {
     pub segment: Arc<VectorSegment>,
-    /// One bit for each slot. Shared with older views until a deletion makes a copy.
+    /// One bit for each slot. It is shared with older views until a deletion copies it.
     deleted: Option<Arc<Vec<u64>>>,
     live: usize,
 }
@@ -117,7 +117,7 @@ impl VectorSegmentView {
         (0..self.segment.len() as u32).filter(|&slot| self.is_live(slot))
     }
 
-    /// Deletes the vectors of those documents that have one here.
+    /// Deletes the vectors of the given documents.
     pub(super) fn delete(&mut self, numbers: impl Iterator<Item = u64>) {
         for number in numbers {
             let Some(slot) = self.segment.slot(number).filter(|&slot| self.is_live(slot)) else { continue };
@@ -128,12 +128,12 @@ impl VectorSegmentView {
         }
     }
 
-    /// The documents that an earlier view of the same segment had and this one has no more.
+    /// Returns the documents that an earlier view of the same segment had and this one does not have.
     pub(super) fn deleted_since(&self, earlier: &VectorSegmentView) -> Vec<u64> {
         if self.live == earlier.live {
             return Vec::new();
         }
-        let gone = earlier.live_slots().filter(|&slot| !self.is_live(slot));
-        gone.map(|slot| self.segment.number(slot)).collect()
+        let deleted = earlier.live_slots().filter(|&slot| !self.is_live(slot));
+        deleted.map(|slot| self.segment.number(slot)).collect()
     }
 }

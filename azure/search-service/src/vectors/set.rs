@@ -1,10 +1,10 @@
-//! All vectors of one field of one index, and how they change.
+//! All vectors of one field of an index, and their changes.
 //!
-//! A set is a list of segments that never change. A batch marks what it deletes and appends a segment of what
-//! it inserts; small segments at the end are joined as they come, each vector a few times at most. Whoever
-//! searches holds a [`VectorView`], so a batch is seen as a whole or not at all, and nobody waits.
-//! [`VectorSet::maintain`] does what takes long, on a thread of its own: it joins segments to large ones, leaves out
-//! what has been deleted, and builds graphs. Until a graph is there, its segment is scanned.
+//! A set is a list of immutable segments. A batch marks deleted vectors and appends a segment of inserted
+//! ones. Small segments at the end are merged immediately, which copies each vector only a few times. A
+//! search uses a [`VectorView`], so it sees a batch completely or not at all, and never waits.
+//! [`VectorSet::maintain`] does the long work on its own thread: it merges segments into large ones,
+//! removes deleted vectors, and builds graphs. A segment without a graph is scanned.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -16,24 +16,24 @@ use super::segment::{VectorLayout, VectorSegment, VectorSegmentView};
 use super::view::{VectorView, VectorViewState};
 use crate::ApiError;
 
-/// How a set keeps and searches its vectors; `VectorSearch::settings` takes it from a definition.
+/// How a set stores and searches its vectors. `VectorSearch::settings` creates it from a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VectorSettings {
     pub metric: VectorMetric,
-    /// Numbers in a vector: the dimensions, or an eighth of them for packed bits.
+    /// The length of a vector: the dimensions, or an eighth of them for packed bits.
     pub length: usize,
     /// `None` for the algorithm `exhaustiveKnn`, which never builds a graph.
     pub hnsw: Option<HnswParameters>,
 }
 
-/// Segments with at least so many vectors get a graph. A walk with `efSearch` 500 computes some 8,000 distances to
-/// vectors here and there, which takes as long as 40,000 distances to vectors one after the other (measured).
+/// The minimum number of vectors in a segment with a graph. A walk with `efSearch` 500 computes about 8,000
+/// distances in random memory order. This takes as long as 40,000 distances in sequential order (measured).
 const GRAPH_FROM: usize = 50_000;
-/// Segments are joined while batches come, up to this size.
+/// The maximum size of segments that are merged immediately by batches.
 const JOIN_UP_TO: usize = 2_048;
-/// More small segments than this are joined, even if they will not get a graph.
+/// More small segments than this are merged, even if they get no graph.
 const MAX_SMALL: usize = 16;
-/// So many segments of about the same size are joined to a large one, whose size is then a multiple.
+/// How many segments of about the same size are merged into a larger one.
 const TIER: usize = 4;
 
 pub struct VectorSet {
@@ -41,28 +41,28 @@ pub struct VectorSet {
     shape: Option<HnswBuildParameters>,
     graph_from: usize,
     current: RwLock<VectorView>,
-    /// How many of the first parts are sealed: batches delete from them, and only `maintain` replaces them.
-    /// Whoever holds this lock is the only one to publish a view.
+    /// The number of sealed parts at the start. Batches delete from them, and only `maintain` replaces
+    /// them. A view may be published only while holding this lock.
     sealed: Mutex<usize>,
-    /// Held by the one who maintains.
+    /// Held during maintenance.
     upkeep: Mutex<()>,
 }
 
-/// Changes that become visible together. The last change of a document counts.
+/// Changes that become visible together. The last change of a document is used.
 pub struct VectorBatch {
     layout: VectorLayout,
-    /// Prepared vectors, one after the other.
+    /// Prepared vectors in one flat array.
     values: Vec<f32>,
-    /// Where the vector of a document is in `values`, counted in vectors; `None` if it is to be removed.
+    /// The position of the vector of a document in `values`, counted in vectors. `None` removes the vector.
     changes: BTreeMap<u64, Option<usize>>,
 }
 
 impl VectorBatch {
-    /// Gives a document a vector, instead of the one it may have.
+    /// Sets the vector of a document and replaces an existing one.
     pub fn insert(&mut self, number: u64, vector: &[f32]) -> Result<(), ApiError> {
         if vector.len() != self.layout.length {
             return Err(ApiError::invalid(format!(
-                "A vector of this field has {} numbers, but one with {} was given.",
+                "A vector of this field must have {} numbers, but it has {}.",
                 self.layout.length,
                 vector.len()
             )));
@@ -76,7 +76,7 @@ impl VectorBatch {
         Ok(())
     }
 
-    /// Takes the vector of a document away, if it has one.
+    /// Removes the vector of a document, if it has one.
     pub fn remove(&mut self, number: u64) {
         self.changes.insert(number, None);
     }
@@ -90,7 +90,7 @@ impl VectorBatch {
         let kept = || changes.iter().filter_map(|(&number, &row)| Some((number, row?)));
         let numbers: Vec<u64> = kept().map(|(number, _)| number).collect();
         if numbers.len() * layout.width == given.len() && kept().map(|(_, row)| row).is_sorted() {
-            // They came in the order of their numbers, as in a load from the store, and need no copy.
+            // The numbers are already ascending, as in a load from the store. No copy is needed.
             return VectorSegment::new(numbers, given);
         }
         let mut values = Vec::with_capacity(numbers.len() * layout.width);
@@ -101,7 +101,7 @@ impl VectorBatch {
     }
 }
 
-/// Long work on sealed parts.
+/// A long task on sealed parts.
 enum VectorMaintenanceJob {
     Build(VectorSegmentView),
     Join(Vec<VectorSegmentView>),
@@ -112,7 +112,8 @@ impl VectorSet {
         Self::with_graph_threshold(settings, GRAPH_FROM)
     }
 
-    /// Tests lower the limit, because graphs of so many vectors take too long without optimisation.
+    /// Creates a set with another graph threshold. Tests lower it, because large graphs take too long in
+    /// debug builds.
     fn with_graph_threshold(settings: VectorSettings, graph_from: usize) -> Self {
         let VectorSettings { metric, length, hnsw } = settings;
         let layout = VectorLayout { metric, length, width: metric.prepared_length(length) };
@@ -128,17 +129,17 @@ impl VectorSet {
         }
     }
 
-    /// The vectors as they are now.
+    /// Returns the current vectors.
     pub fn view(&self) -> VectorView {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// An empty batch for this set.
+    /// Returns an empty batch for this set.
     pub fn batch(&self) -> VectorBatch {
         VectorBatch { layout: self.layout, values: Vec::new(), changes: BTreeMap::new() }
     }
 
-    /// Makes all changes of a batch at once, and gives the view that has them.
+    /// Applies all changes of a batch at once, and returns the new view.
     pub fn apply(&self, batch: VectorBatch) -> VectorView {
         let sealed = lock(&self.sealed);
         if batch.is_empty() {
@@ -146,7 +147,7 @@ impl VectorSet {
         }
         let mut parts = self.view().0.parts.clone();
         for part in &mut parts {
-            // Numbers mostly grow, so most parts have none of those in the batch.
+            // Document numbers mostly increase, so most parts have none of the changed documents.
             if let Some(span) = part.segment.number_range() {
                 part.delete(batch.changes.range(span).map(|(&number, _)| number));
             }
@@ -160,24 +161,24 @@ impl VectorSet {
         self.publish(parts)
     }
 
-    /// A batch of one vector.
+    /// Applies a batch of one vector.
     pub fn insert(&self, number: u64, vector: &[f32]) -> Result<VectorView, ApiError> {
         let mut batch = self.batch();
         batch.insert(number, vector)?;
         Ok(self.apply(batch))
     }
 
-    /// A batch that removes one vector.
+    /// Applies a batch that removes one vector.
     pub fn remove(&self, number: u64) -> VectorView {
         let mut batch = self.batch();
         batch.remove(number);
         self.apply(batch)
     }
 
-    /// Does all long work there is, and says whether there was any.
+    /// Does all pending long work. Returns whether there was any.
     ///
-    /// Call it after batches, on a thread that may be busy for minutes. Searches and batches go on meanwhile. `stop`
-    /// is asked many times a second; after a stop the set is as good as before.
+    /// Call it after batches, on a thread that may be busy for minutes. Searches and batches continue in
+    /// the meantime. `stop` is called many times per second. A stop leaves the set unchanged or improved.
     pub fn maintain(&self, stop: &dyn Fn() -> bool) -> bool {
         let _alone = self.upkeep.lock().unwrap_or_else(PoisonError::into_inner);
         let mut worked = false;
@@ -196,8 +197,8 @@ impl VectorSet {
         worked
     }
 
-    /// Joins the last parts while the one before is not larger, as a counter carries. Each vector is copied a
-    /// dozen times at most, and there are a dozen such parts at most.
+    /// Merges the last parts while the previous part is not larger, like the carry of a counter. Each
+    /// vector is copied at most a dozen times, and there are at most a dozen such parts.
     fn join_last(&self, open: &mut Vec<VectorSegmentView>) {
         while let [.., before, last] = open.as_slice()
             && before.live() <= last.live()
@@ -225,7 +226,7 @@ impl VectorSet {
         if small.len() > 1 && (together >= self.graph_from || small.len() > MAX_SMALL) {
             return Some(VectorMaintenanceJob::Join(small));
         }
-        // A third of useless vectors is too much.
+        // A part with more than a third of deleted vectors is compacted.
         let wasteful = parts.iter().find(|part| part.live() == 0 || part.live() * 3 < part.segment.len() * 2);
         if let Some(part) = wasteful {
             return Some(VectorMaintenanceJob::Join(vec![part.clone()]));
@@ -249,8 +250,8 @@ impl VectorSet {
 
     fn join(&self, sources: &[VectorSegmentView], stop: &dyn Fn() -> bool) -> bool {
         let segment = VectorSegment::merge(sources, self.layout);
-        // If there are graphs, they serve until the new one is ready. If there are none, the new segment can
-        // take its place now, and the memory of the old ones is free while its graph is built.
+        // Existing graphs are used until the new one is ready. Without graphs, the new segment is
+        // published now, and the memory of the old ones is free while the graph is built.
         let served = sources.iter().any(|part| part.segment.graph().is_some());
         if served && segment.len() >= self.graph_from && !self.build(&segment, stop) {
             return false;
@@ -261,7 +262,7 @@ impl VectorSet {
         for source in sources {
             let same = |part: &VectorSegmentView| Arc::ptr_eq(&part.segment, &source.segment);
             let Some(at) = parts.iter().position(same) else { continue };
-            // What batches have deleted meanwhile is gone from the new segment too.
+            // Vectors that batches have deleted in the meantime are deleted from the new segment too.
             joined.delete(parts.remove(at).deleted_since(source).into_iter());
             *sealed -= 1;
         }

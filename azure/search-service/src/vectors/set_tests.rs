@@ -1,4 +1,4 @@
-//! Batches, views, maintenance and their concurrency.
+//! Tests of batches, views, maintenance and concurrency.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ fn settings(hnsw: bool) -> VectorSettings {
     VectorSettings { metric: VectorMetric::Euclidean, length: 4, hnsw: hnsw.then_some(parameters) }
 }
 
-/// Points on a bent line: neighbours in number are neighbours in space.
+/// Points on a curve: adjacent numbers are adjacent in space.
 fn place(number: u64) -> [f32; 4] {
     let at = number as f32;
     [at, (at / 50.0).sin(), (at / 30.0).cos(), 1.0]
@@ -60,7 +60,7 @@ fn equally_near_documents_are_ordered_by_number() {
 }
 
 #[test]
-fn an_insert_replaces_and_a_remove_forgets() {
+fn an_insert_replaces_and_a_remove_deletes() {
     let set = VectorSet::new(settings(true));
     fill(&set, 0..100);
     set.insert(10, &place(500)).unwrap();
@@ -70,12 +70,12 @@ fn an_insert_replaces_and_a_remove_forgets() {
     let hits = view.search(&nearest(&place(10), 3));
     assert_eq!(numbers(&hits), [9, 8, 12]);
     assert_eq!(numbers(&view.search(&nearest(&place(499), 1))), [10]);
-    // Removing what is not there changes nothing.
+    // Removing a missing vector changes nothing.
     assert_eq!(set.remove(1000).len(), 99);
 }
 
 #[test]
-fn the_last_change_in_a_batch_counts() {
+fn the_last_change_in_a_batch_is_used() {
     let set = VectorSet::new(settings(true));
     let mut batch = set.batch();
     batch.insert(1, &place(1)).unwrap();
@@ -89,7 +89,7 @@ fn the_last_change_in_a_batch_counts() {
 }
 
 #[test]
-fn vectors_of_the_wrong_length_or_without_end_are_refused() {
+fn vectors_of_the_wrong_length_or_not_finite_are_rejected() {
     let set = VectorSet::new(settings(true));
     assert!(set.insert(1, &[1.0]).unwrap_err().message.contains("has 4 numbers"));
     assert!(set.insert(1, &[1.0, f32::NAN, 0.0, 0.0]).unwrap_err().message.contains("Number 1"));
@@ -97,7 +97,7 @@ fn vectors_of_the_wrong_length_or_without_end_are_refused() {
 }
 
 #[test]
-fn a_view_stays_as_it_was() {
+fn a_view_never_changes() {
     let set = VectorSet::with_graph_threshold(settings(true), 50);
     fill(&set, 0..100);
     let before = set.view();
@@ -126,7 +126,7 @@ fn single_inserts_leave_few_segments() {
 fn maintenance_joins_builds_and_compacts() {
     let set = VectorSet::with_graph_threshold(settings(true), 200);
     assert!(!set.maintain(&|| false));
-    // Shrinking batches are not joined as they come.
+    // Batches of decreasing size are not merged immediately.
     for (start, end) in [(0, 190), (190, 340), (340, 480), (480, 600)] {
         fill(&set, start..end);
     }
@@ -159,7 +159,7 @@ fn exhaustive_sets_have_no_graph() {
 fn four_segments_of_one_size_become_one() {
     let set = VectorSet::with_graph_threshold(settings(true), 50);
     for start in [0, 60, 120, 180] {
-        // As if each batch had been maintained before the next came.
+        // Simulates maintenance after each batch.
         fill(&set, start..start + 60);
         *set.sealed.lock().unwrap() = set.view().0.parts.len();
     }
@@ -181,14 +181,14 @@ fn a_stopped_maintenance_changes_no_result() {
 }
 
 #[test]
-fn filters_hold_whichever_way_is_taken() {
+fn filters_apply_to_graphs_and_scans() {
     let set = VectorSet::with_graph_threshold(settings(true), 100);
     fill(&set, 0..1500);
     set.maintain(&|| false);
     let view = set.view();
     assert_eq!(segments(&set), [(1500, true)]);
     let query = place(700);
-    // Half, some, few and none: by graph or by scan, with the count known or not.
+    // Half, some, few and none, by graph or by scan, with a known or unknown count.
     for step in [2, 10, 400, 5000] {
         let test = |number: u64| number % step == 1;
         let wanted = numbers(&view.search(&NearestQuery {
@@ -217,7 +217,7 @@ fn bits_are_packed_and_compared() {
 }
 
 #[test]
-fn no_search_sees_half_a_batch_while_others_write_and_maintain() {
+fn no_search_sees_a_partial_batch_during_writes_and_maintenance() {
     const PAIRS: u64 = 120;
     let set = VectorSet::with_graph_threshold(settings(true), 64);
     let done = AtomicBool::new(false);
@@ -227,11 +227,11 @@ fn no_search_sees_half_a_batch_while_others_write_and_maintain() {
         let seen: BTreeSet<u64> = hits.iter().map(|hit| hit.0).collect();
         assert_eq!(seen.len(), hits.len(), "a document was found twice");
         assert_eq!(seen.len(), view.len());
-        // Each batch writes both numbers of a pair, to the same place, or removes both.
+        // Each batch writes both numbers of a pair to the same point, or removes both.
         for pair in seen.iter().map(|number| number / 2).collect::<BTreeSet<_>>() {
             assert!(seen.contains(&(2 * pair)) && seen.contains(&(2 * pair + 1)), "half of pair {pair}");
         }
-        // So few candidates that a graph is walked when there is one.
+        // With so few candidates a graph is walked if there is one.
         let walked = view.search(&NearestQuery { ef: Some(1), ..nearest(&place(60), 1) });
         assert_eq!(walked.len(), view.len().min(1));
         assert!(walked.iter().all(|hit| seen.contains(&hit.0)));

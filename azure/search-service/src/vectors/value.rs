@@ -4,32 +4,32 @@ use serde_json::Value;
 
 use crate::definition::{PrimitiveType, VectorAttributes};
 
-/// How many numbers a vector of the field has.
+/// Returns the length of a vector of the field.
 pub fn vector_length(field: &VectorAttributes) -> usize {
     if field.packed_bits { field.dimensions / 8 } else { field.dimensions }
 }
 
-/// Reads a vector of a document whose field has elements of this type.
+/// Parses a vector of a document. The elements of the field have the given type.
 ///
-/// The error is the end of a sentence that starts with the place: `must be an array of numbers.` The count is not
-/// checked here, because documents and queries word it differently.
+/// The error is the end of a sentence that starts with the path, such as `must be an array of numbers.`
+/// The length is not checked here, because documents and queries have different messages for it.
 pub fn parse_vector(element: PrimitiveType, value: &Value) -> Result<Vec<f32>, String> {
     let items = value.as_array().ok_or("must be an array of numbers.")?;
     let (least, most, whole) = range(element);
     let mut vector = Vec::with_capacity(items.len());
     for (at, item) in items.iter().enumerate() {
         let number =
-            item.as_f64().ok_or_else(|| format!("must hold numbers only, but item {at} is none."))?;
+            item.as_f64().ok_or_else(|| format!("must have numbers only, but item {at} is not a number."))?;
         if number < least || number > most || (whole && number.fract() != 0.0) {
             let kind = if whole { "whole numbers" } else { "numbers" };
-            return Err(format!("must hold {kind} from {least} to {most}, but item {at} is {number}."));
+            return Err(format!("must have {kind} from {least} to {most}, but item {at} is {number}."));
         }
         vector.push(number as f32);
     }
     Ok(vector)
 }
 
-/// The least and the greatest value of an element, and whether it is a whole number.
+/// Returns the range of an element type, and whether it is an integer type.
 fn range(element: PrimitiveType) -> (f64, f64, bool) {
     match element {
         PrimitiveType::Half => (-65504.0, 65504.0, false),
@@ -47,17 +47,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_all_kinds_are_read() {
+    fn numbers_of_all_types_are_parsed() {
         assert_eq!(parse_vector(PrimitiveType::Single, &json!([1, -2.5, 1e10])).unwrap(), [1.0, -2.5, 1e10]);
         assert_eq!(parse_vector(PrimitiveType::SByte, &json!([-128, 127])).unwrap(), [-128.0, 127.0]);
         assert_eq!(parse_vector(PrimitiveType::Byte, &json!([0, 255.0])).unwrap(), [0.0, 255.0]);
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn errors_name_the_invalid_item() {
         for (element, value, message) in [
             (PrimitiveType::Single, json!("AAAA"), "an array of numbers"),
-            (PrimitiveType::Single, json!([1, "2"]), "item 1 is none"),
+            (PrimitiveType::Single, json!([1, "2"]), "item 1 is not a number"),
             (PrimitiveType::Single, json!([1e39]), "item 0 is 1"),
             (PrimitiveType::Half, json!([0, 65505]), "to 65504, but item 1"),
             (PrimitiveType::Int16, json!([1.5]), "whole numbers from -32768"),

@@ -1,4 +1,4 @@
-//! What a search sees: all vectors of a field at one moment.
+//! A consistent view of all vectors of a field, for a search.
 
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::hnsw::HnswSearchOutcome;
 use super::points::PreparedVectors;
 use super::segment::{VectorLayout, VectorSegmentView};
 
-/// The vectors of a field at one moment. Cheap to clone, and never changed by later batches.
+/// The vectors of a field at one moment. It is cheap to clone, and later batches do not change it.
 #[derive(Clone)]
 pub struct VectorView(pub(super) Arc<VectorViewState>);
 
@@ -15,39 +15,40 @@ pub(super) struct VectorViewState {
     pub layout: VectorLayout,
     /// `efSearch` of the definition.
     pub ef: usize,
-    /// A document has a vector in one of them at most.
+    /// The segments. A document has a vector in at most one of them.
     pub parts: Vec<VectorSegmentView>,
 }
 
-/// What a search wants.
+/// A search for the nearest vectors.
 #[derive(Clone, Copy)]
 pub struct NearestQuery<'a> {
-    /// As many numbers as the field has dimensions (an eighth of it for packed bits).
+    /// The query vector, with the length of the field's vectors.
     pub vector: &'a [f32],
     pub k: usize,
-    /// Compare with all vectors, even if there is a graph.
+    /// Compares with all vectors, even if there is a graph.
     pub exhaustive: bool,
-    /// How many candidates a graph keeps while it is walked; `efSearch` of the definition when `None`.
+    /// How many candidates a graph search keeps. `None` uses `efSearch` of the definition.
     pub ef: Option<usize>,
-    /// Called with every vector that is looked at; it may unwind.
+    /// Called for every visited vector. It may unwind.
     pub look: Option<&'a dyn Fn()>,
     pub allowed: Option<AllowedDocuments<'a>>,
 }
 
-/// Which documents a search may find.
+/// The documents that a search may return.
 #[derive(Clone, Copy)]
 pub struct AllowedDocuments<'a> {
     pub test: &'a dyn Fn(u64) -> bool,
-    /// How many there are at most, if known. A few are compared one by one instead of walking the graph.
+    /// The maximum number of allowed documents, if known. A small number is scanned instead of searched
+    /// in the graph.
     pub at_most: Option<usize>,
 }
 
-/// A walk costs about this many distances of a scan for each candidate and link: two thirds of the links lead to a
-/// vector not seen before, and a vector somewhere in memory costs four times as much as the next one.
+/// The cost of a graph search per candidate and link, in distances of a scan. Two thirds of the links
+/// lead to a new vector, and a vector at a random address costs four times as much as the next one.
 const WALK_COST: f64 = 2.5;
-/// So many tests whether a document is allowed cost as much as a distance.
+/// How many tests of a document cost as much as one distance.
 const TESTS_PER_DISTANCE: usize = 16;
-/// Documents that are tested to guess how many are allowed.
+/// How many documents are tested to estimate how many are allowed.
 const SAMPLE: usize = 256;
 
 impl VectorView {
@@ -59,7 +60,8 @@ impl VectorView {
         self.len() == 0
     }
 
-    /// Memory of the vectors and their graphs, deleted ones included until they are left out.
+    /// Returns the memory of the vectors and their graphs, including deleted vectors that are not
+    /// yet removed.
     pub fn bytes(&self) -> usize {
         self.0.parts.iter().map(|part| part.segment.bytes()).sum()
     }
@@ -68,10 +70,12 @@ impl VectorView {
         self.0.parts.iter().any(|part| part.segment.slot(number).is_some_and(|slot| part.is_live(slot)))
     }
 
-    /// The nearest documents and their distances, nearest first; equally near ones are ordered by number.
+    /// Returns the nearest documents and their distances, nearest first. Equally near documents are
+    /// ordered by number.
     ///
-    /// `Metric::score` makes a score of a distance. Takes time in proportion to the vectors, so it belongs on a
-    /// thread that may block. A vector of the wrong length finds nothing: whoever asks has checked it.
+    /// [`VectorMetric::score`](super::VectorMetric::score) converts a distance to a score. The time is
+    /// proportional to the number of vectors, so call it on a thread that may block. A vector of the
+    /// wrong length finds nothing. The caller must check the length.
     pub fn search(&self, nearest: &NearestQuery<'_>) -> Vec<(u64, f32)> {
         let VectorViewState { layout, ef, ref parts } = *self.0;
         if nearest.vector.len() != layout.length || nearest.k == 0 {
@@ -126,13 +130,13 @@ impl VectorSegmentSearch<'_> {
         }
     }
 
-    /// Walks the graph; `false`, and nothing found, when there is none or a scan is the better way.
+    /// Searches the graph. Returns `false` and adds nothing if there is no graph or a scan is cheaper.
     fn walk(&self, total: usize, best: &mut NearestHits) -> bool {
         let Some(graph) = self.part.segment.graph() else { return false };
         let all = self.part.segment.len();
         let accepted = self.accepted(total).max(1);
         let scan_cost = accepted + if self.nearest.allowed.is_some() { all / TESTS_PER_DISTANCE } else { 0 };
-        // The rarer accepted vectors are, the more of the graph is walked until ef of them have been seen.
+        // If fewer vectors are accepted, more of the graph is visited until ef of them are found.
         let rarity = all as f64 / accepted as f64;
         if self.ef as f64 * graph.max_ground_links() as f64 * WALK_COST * rarity >= scan_cost as f64 {
             return false;
@@ -140,7 +144,7 @@ impl VectorSegmentSearch<'_> {
         let budget = 2 * scan_cost;
         let walk = graph.search(self.points, self.query, self.ef, budget, &|slot| self.accepts(slot));
         let HnswSearchOutcome::Found(found) = walk else { return false };
-        // Either few are accepted, or the walk could not reach them. Only a scan can tell.
+        // Either few vectors are accepted, or the search could not reach them. A scan is needed.
         if found.len() < self.nearest.k.min(self.part.live()) {
             return false;
         }
@@ -150,7 +154,7 @@ impl VectorSegmentSearch<'_> {
         true
     }
 
-    /// How many vectors of this part are accepted, more or less.
+    /// Estimates how many vectors of this part are accepted.
     fn accepted(&self, total: usize) -> usize {
         let live = self.part.live();
         let Some(allowed) = self.nearest.allowed else { return live };
@@ -168,7 +172,7 @@ impl VectorSegmentSearch<'_> {
 /// The best hits so far.
 struct NearestHits {
     k: usize,
-    /// The worst is on top.
+    /// The worst hit is on top.
     hits: BinaryHeap<NearestHit>,
 }
 

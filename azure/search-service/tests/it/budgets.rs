@@ -1,4 +1,4 @@
-//! What one request may take: memory and time. Each attack here comes with a query key.
+//! Tests of the memory and time limits of requests. Each attack uses a query key.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -10,7 +10,7 @@ use crate::child::Child;
 
 const MIB: u64 = 1 << 20;
 
-/// An index of documents that differ in everything.
+/// Starts a service with documents whose values are all different.
 async fn with_documents(memory: Option<u64>, count: usize) -> Child {
     let child = Child::start(memory);
     let fields = json!([
@@ -42,15 +42,16 @@ async fn search(child: &Child, body: Value) -> Result<crate::server::Answer, Str
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_facets_without_a_limit_do_not_end_the_process() {
+async fn a_hundred_unlimited_facets_do_not_crash_the_process() {
     let mut child = with_documents(Some(1024 * MIB), 10_000).await;
     let before = child.peak_memory();
     let fields = ["id", "name", "number", "price", "tags"];
     let facets: Vec<String> = (0..100).map(|at| format!("{},count:0", fields[at % fields.len()])).collect();
     let answer = search(&child, json!({"facets": facets, "top": 0})).await;
-    assert!(!child.has_ended(), "the attack ended the process");
+    assert!(!child.has_ended(), "the attack crashed the process");
     let answer = answer.unwrap();
-    // Written in full, or more than a request may take of memory or, on a slow machine, of time.
+    // The response is complete, or the request exceeds its memory limit or, on a slow machine, its
+    // time limit.
     assert!(matches!(answer.status, 200 | 400 | 503), "{}", answer.status);
     let taken = child.peak_memory() - before;
     assert!(taken < 400 * MIB, "the request took {} MiB", taken / MIB);
@@ -60,33 +61,33 @@ async fn a_hundred_facets_without_a_limit_do_not_end_the_process() {
     assert_eq!(after.json()["@search.facets"]["tags"].as_array().unwrap().len(), 3);
 }
 
-/// Conditions on the elements of a collection that only the stored documents can decide: all of them hold for every
-/// element but the last, so that all of them are looked at.
+/// Returns conditions on collection elements that only the stored documents can decide. All of them are
+/// true for every element except the last condition, so all are evaluated.
 fn many_conditions(operator: &str) -> String {
     let parts: Vec<String> = (0..2_900).map(|at| format!("t {operator} 'nothing {at}'")).collect();
     format!("tags/any(t: {} and not (t gt 'a'))", parts.join(" and "))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn work_ends_when_its_client_is_gone() {
+async fn work_stops_when_its_client_disconnects() {
     let child = with_documents(None, 10_000).await;
     // The first search commits the documents, and segments are merged after it.
     assert_eq!(search(&child, json!({"search": "name", "top": 1})).await.unwrap().status, 200);
-    assert!(rests_within(&child, 30).await, "the process does not come to rest");
+    assert!(is_idle_within(&child, 30).await, "the process does not become idle");
     let body = json!({"filter": many_conditions("gt"), "count": true});
     let asked = tokio::time::timeout(Duration::from_millis(700), search(&child, body)).await;
-    assert!(asked.is_err(), "the search was to take longer");
-    // The connection was closed with the request. Nothing else is asked, so the process has nothing to do. Its time
-    // would be over after ten seconds.
-    assert!(rests_within(&child, 4).await, "the work goes on without its client");
+    assert!(asked.is_err(), "the search must take longer than the timeout");
+    // The connection was closed with the request, so the process has nothing to do. The time limit would
+    // be ten seconds.
+    assert!(is_idle_within(&child, 4).await, "the work continues after the disconnect");
 }
 
-/// Whether the process has nothing to do, within so many looks of two seconds each.
-async fn rests_within(child: &Child, looks: usize) -> bool {
+/// Returns whether the process becomes idle within this many checks of two seconds each.
+async fn is_idle_within(child: &Child, looks: usize) -> bool {
     for _ in 0..looks {
         let before = child.processor_time();
         tokio::time::sleep(Duration::from_secs(2)).await;
-        // Work that goes on gets more than this, however many others share the processors.
+        // Running work uses more processor time than this, even on a busy machine.
         if child.processor_time() - before < Duration::from_millis(50) {
             return true;
         }
@@ -95,7 +96,7 @@ async fn rests_within(child: &Child, looks: usize) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn work_ends_when_its_time_is_over() {
+async fn work_stops_at_its_time_limit() {
     let child = with_documents(None, 10_000).await;
     let started = Instant::now();
     let body = json!({"filter": many_conditions("gt"), "count": true});
@@ -108,7 +109,7 @@ async fn work_ends_when_its_time_is_over() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_values_of_one_field_are_one_look() {
+async fn many_values_of_one_field_are_one_lookup() {
     let child = with_documents(None, 4_000).await;
     let either: Vec<String> = (0..1_400).map(|at| format!("t eq 'tag {at}'")).collect();
     for (filter, expected) in [
@@ -123,9 +124,9 @@ async fn many_values_of_one_field_are_one_look() {
     }
 }
 
-/// Everything that a query key can ask for at length. Each is answered, and costs no more than a request may take.
+/// Expensive requests with a query key. Each one gets a response and stays within the limits of a request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_query_takes_more_than_its_share() {
+async fn no_query_exceeds_the_limits_of_a_request() {
     let mut child = with_documents(Some(1536 * MIB), 3_000).await;
     let before = child.peak_memory();
     let values = |count: usize| (0..count).map(|at| format!("v{at}")).collect::<Vec<_>>().join(",");
@@ -207,9 +208,9 @@ async fn no_query_takes_more_than_its_share() {
     assert_eq!(search(&child, json!({"search": "name", "top": 1})).await.unwrap().status, 200);
 }
 
-/// Requests that each take all they may, at the same time: together they take no more than all of them may.
+/// Sends requests at the same time that each use all their memory. Together they stay within the total limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_large_queries_at_once_share_what_there_is() {
+async fn concurrent_large_queries_stay_within_the_total_limit() {
     let mut child = with_documents(Some(2048 * MIB), 3_000).await;
     let before = child.peak_memory();
     let filter = format!("search.in(name, '{}')", "some value,".repeat(200_000));
@@ -217,7 +218,7 @@ async fn many_large_queries_at_once_share_what_there_is() {
     let body = json!({"filter": filter, "facets": facets});
     let all: Vec<_> = (0..40).map(|_| search(&child, body.clone())).collect();
     let answers = join_all(all).await;
-    assert!(!child.has_ended(), "the process has ended");
+    assert!(!child.has_ended(), "the process has crashed");
     for answer in answers {
         let answer = answer.unwrap();
         assert!(matches!(answer.status, 200 | 400 | 503), "{} {:.300}", answer.status, answer.text);

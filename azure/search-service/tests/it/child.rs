@@ -1,6 +1,6 @@
-//! A whole service in a process of its own: with limits of the system that only it has, and an end that only it meets.
+//! A service in its own process, with its own resource limits and its own crash.
 //!
-//! The process is this test program again, which runs [`the_service_in_a_process_of_its_own`] and nothing else.
+//! The process is this test program, which runs only [`the_service_in_a_process_of_its_own`].
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ use tokio::net::TcpListener;
 
 use crate::server::{Answer, PATIENCE, VERSION};
 
-/// The folder of the service that a process is to run.
+/// The data folder of the service in the process.
 const FOLDER: &str = "SEARCH_SERVICE_OF_A_TEST";
-/// The most virtual memory that it may have, in bytes.
+/// The maximum virtual memory of the process, in bytes.
 const MEMORY: &str = "SEARCH_SERVICE_MEMORY";
 
 pub(crate) struct Child {
@@ -31,7 +31,7 @@ pub(crate) struct Child {
     pub(crate) client: reqwest::Client,
 }
 
-/// Where a child that a test has started keeps its files.
+/// Creates a folder for the files of a child process.
 pub(crate) fn new_folder() -> PathBuf {
     let folder = std::env::temp_dir().join(format!("bindpost-search-{:016x}", getrandom::u64().unwrap()));
     std::fs::create_dir(&folder).unwrap();
@@ -39,16 +39,17 @@ pub(crate) fn new_folder() -> PathBuf {
 }
 
 impl Child {
-    /// `memory`: the most virtual memory of the process, in bytes.
+    /// Starts a service. `memory` is the maximum virtual memory of the process, in bytes.
     pub(crate) fn start(memory: Option<u64>) -> Self {
         let mut child = Self::start_in(&new_folder(), memory);
         child.keeps_folder = false;
         child
     }
 
-    /// The same with a folder that stays when it ends.
+    /// Starts a service in a folder that is kept when the process ends.
     pub(crate) fn start_in(folder: &Path, memory: Option<u64>) -> Self {
-        // Files that cannot grow are to be an error, not a signal that ends the process; the shell hands that on.
+        // A file size limit must give an error and not end the process by a signal. The shell passes this
+        // setting on.
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
         command.args(["--exact", "child::the_service_in_a_process_of_its_own", "--nocapture"]);
@@ -78,7 +79,7 @@ impl Child {
         self.try_send(&self.key, method, target, body).await.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The error is that of a service that has ended, as a rule.
+    /// Sends a request. An error usually means that the service has crashed.
     pub(crate) async fn try_send(
         &self,
         key: &str,
@@ -99,7 +100,7 @@ impl Child {
         answered.map_err(|error: reqwest::Error| format!("{error:?}"))
     }
 
-    /// Uploads documents, a thousand at a time.
+    /// Uploads documents in batches of a thousand.
     pub(crate) async fn upload(&self, index: &str, documents: &[Value]) {
         for batch in documents.chunks(1000) {
             let target = format!("/indexes('{index}')/docs/search.index");
@@ -108,30 +109,30 @@ impl Child {
         }
     }
 
-    /// The most memory that it has had so far, in bytes.
+    /// Returns the maximum memory that the process has used, in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         1024 * line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap()
     }
 
-    /// How long processors have worked for it.
+    /// Returns the processor time of the process.
     pub(crate) fn processor_time(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
-        // The name of the program is in parentheses and may have spaces.
+        // The program name is in parentheses and may contain spaces.
         let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
         let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
         Duration::from_millis(ticks * 10)
     }
 
-    /// Lets no file grow beyond so many bytes, or any as far as it likes.
+    /// Limits the size of files. `None` removes the limit.
     pub(crate) fn limit_files(&mut self, bytes: Option<u64>) {
         let bytes = bytes.map_or("any".to_owned(), |bytes| bytes.to_string());
         writeln!(self.stdin, "{bytes}").unwrap();
         said(&mut self.stdout, "limited");
     }
 
-    /// The end of it by the system, as for want of memory.
+    /// Returns whether the process has ended, for example because of missing memory.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.process.try_wait().unwrap().is_some()
     }
@@ -147,13 +148,13 @@ impl Drop for Child {
     }
 }
 
-/// The rest of the first line that begins so.
+/// Returns the rest of the first line that contains `start`.
 fn said(stdout: &mut BufReader<ChildStdout>, start: &str) -> String {
     let mut line = String::new();
     loop {
         line.clear();
-        assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "the process ended before it said {start:?}");
-        // The test program may have written the name of its test on the same line.
+        assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "the process ended before it printed {start:?}");
+        // The test program may have printed the name of its test on the same line.
         if let Some((_, rest)) = line.split_once(start) {
             return rest.trim().to_owned();
         }
@@ -165,7 +166,7 @@ fn set_soft_limit(resource: Resource, bytes: Option<u64>) {
     setrlimit(resource, Rlimit { current: bytes.or(maximum), maximum }).unwrap();
 }
 
-/// Not a test: what [`Child::start`] runs. It serves until its input ends.
+/// Not a test. [`Child::start`] runs it. It serves until its input ends.
 #[test]
 fn the_service_in_a_process_of_its_own() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };

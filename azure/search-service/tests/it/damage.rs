@@ -1,4 +1,5 @@
-//! Files that were damaged while nothing used them: one broken file costs what it holds, and nothing else.
+//! Tests of files that were damaged while the service was stopped. A damaged file affects only its
+//! own content.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,13 +12,14 @@ use tokio::sync::oneshot;
 
 use crate::server::VERSION;
 
-/// A folder of a service, removed when it is dropped.
+/// The folder of a service, which is deleted when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
     fn new() -> Self {
         let name = format!("bindpost-damage-{:016x}", getrandom::u64().unwrap());
-        // Hundreds of starts, each of which waits for its disk; memory is quicker where it can be had.
+        // The tests start the service hundreds of times and wait for the disk each time. A memory file
+        // system is faster.
         let memory = PathBuf::from("/dev/shm");
         let folder = memory.join(&name);
         let folder = match fs::create_dir(&folder) {
@@ -37,7 +39,7 @@ impl Folder {
         copy
     }
 
-    /// What was put aside, by the beginning of its name.
+    /// Returns whether a renamed file exists whose name starts with `name`.
     fn aside(&self, name: &str) -> bool {
         let aside = format!("{name}.damaged-");
         let names = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name());
@@ -63,7 +65,7 @@ fn copy_all(from: &Path, to: &Path) {
     }
 }
 
-/// A service that runs for one question after the other.
+/// A running service that handles one request after the other.
 struct Running {
     base: String,
     client: reqwest::Client,
@@ -107,7 +109,7 @@ fn options(folder: &Folder) -> ServiceOptions {
 
 const INDEXES: usize = 2;
 
-/// A service with definitions of several kinds, documents, and an indexer that has run.
+/// Creates a service with definitions of several kinds, documents, and an indexer that has run.
 async fn whole() -> Folder {
     let folder = Folder::new();
     let service = SearchService::open(options(&folder)).unwrap();
@@ -158,7 +160,7 @@ async fn whole() -> Folder {
     folder
 }
 
-/// Ways to damage a file of these bytes; each has a name.
+/// Returns damaged versions of a file, each with a description.
 fn damages(whole: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     let length = whole.len();
@@ -185,23 +187,23 @@ fn damages(whole: &[u8]) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// Opens a service after a file was damaged; it must open without a panic. `None`: the file looks like that of another
-/// version of the program, and the error says what to do.
+/// Opens a service after a file was damaged. It must not panic. Returns `None` if the file looks like
+/// that of another program version. The error must then explain what to do.
 fn open(folder: &Folder, file: &str, damage: &str) -> Option<SearchService> {
     match catch_unwind(AssertUnwindSafe(|| SearchService::open(options(folder)))) {
         Ok(Ok(service)) => Some(service),
         Ok(Err(error)) => {
             let error = error.to_string();
-            let told = error.contains(file) && error.contains("fix:") && error.contains("version");
-            assert!(told, "{damage}: the service does not start: {error}");
+            let explained = error.contains(file) && error.contains("fix:") && error.contains("version");
+            assert!(explained, "{damage}: the service does not start: {error}");
             None
         }
-        Err(_) => panic!("{damage}: the start ended in a panic"),
+        Err(_) => panic!("{damage}: the start panicked"),
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_damaged_file_of_definitions_is_put_aside() {
+async fn a_damaged_file_of_definitions_is_renamed() {
     let whole = whole().await;
     let bytes = fs::read(whole.0.join("service.redb")).unwrap();
     let mut put_aside = 0;
@@ -217,7 +219,7 @@ async fn a_damaged_file_of_definitions_is_put_aside() {
                 put_aside += 1;
                 assert_eq!(indexes["value"], json!([]), "{damage}");
             }
-            // At most the last change is lost: then the indexer is.
+            // At most the last change is lost, which is the indexer.
             false => {
                 assert_eq!(indexes["value"].as_array().unwrap().len(), INDEXES, "{damage}");
                 let found = running.send("GET", "/indexes('index0')/docs('2')", None).await;
@@ -229,7 +231,7 @@ async fn a_damaged_file_of_definitions_is_put_aside() {
         let map = json!({"name": "new", "format": "solr", "synonyms": "x, y"});
         assert_eq!(running.send("POST", "/synonymmaps", Some(map)).await.0, 201, "{damage}");
         running.end().await;
-        // The next start finds everything in order.
+        // The next start finds no damage.
         let again = Running::start(open(&folder, "service.redb", &damage).unwrap()).await;
         assert_eq!(again.send("GET", "/synonymmaps('new')", None).await.0, 200, "{damage}");
         again.end().await;
@@ -238,7 +240,7 @@ async fn a_damaged_file_of_definitions_is_put_aside() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_damaged_file_of_indexers_is_put_aside() {
+async fn a_damaged_file_of_indexers_is_renamed() {
     let whole = whole().await;
     let bytes = fs::read(whole.0.join("indexers.redb")).unwrap();
     let mut put_aside = 0;

@@ -1,4 +1,4 @@
-//! Creating, reading, replacing, listing and deleting definitions.
+//! Tests of creating, reading, replacing, listing and deleting definitions.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::server::{Server, index};
 
 const RETURN: (&str, &str) = ("prefer", "return=representation");
 
-/// One definition of each kind but the index, which is there.
+/// Returns one definition of each kind except the index, which exists already.
 fn definitions() -> Vec<(&'static str, Value)> {
     let skill = json!({
         "@odata.type": "#Microsoft.Skills.Text.SplitSkill",
@@ -35,7 +35,7 @@ fn named(mut body: Value, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn every_kind_lives_its_life_in_both_forms_of_address() {
+async fn every_kind_has_all_operations_in_both_path_forms() {
     let server = Server::start().await.with_index().await;
     for (collection, body) in definitions() {
         // An alias cannot have the name of an index.
@@ -76,8 +76,8 @@ async fn every_kind_lives_its_life_in_both_forms_of_address() {
         }
         let name = if collection == "aliases" { "other" } else { "x1" };
         let plain = format!("/{collection}/{name}");
-        let gone = server.send("DELETE", &plain, None).await;
-        assert_eq!((gone.status, gone.text.as_str()), (204, ""), "{collection}");
+        let deleted = server.send("DELETE", &plain, None).await;
+        assert_eq!((deleted.status, deleted.text.as_str()), (204, ""), "{collection}");
         assert_eq!(server.send("GET", &plain, None).await.status, 404);
         let again = server.send("DELETE", &format!("/{collection}('{name}')"), None).await;
         assert_eq!((again.status, again.code().as_str()), (404, "ResourceNotFound"));
@@ -88,7 +88,7 @@ async fn every_kind_lives_its_life_in_both_forms_of_address() {
 }
 
 #[tokio::test]
-async fn put_creates_what_is_not_there() {
+async fn put_creates_a_missing_definition() {
     let server = Server::start().await;
     for address in ["/indexes('a1')", "/indexes/a2"] {
         let made = server.send("PUT", address, Some(json!({"fields": []}))).await;
@@ -100,7 +100,7 @@ async fn put_creates_what_is_not_there() {
 }
 
 #[tokio::test]
-async fn lists_show_what_is_selected() {
+async fn lists_have_only_selected_members() {
     let server = Server::start().await.with_index().await;
     server.send("POST", "/indexes", Some(index("airports"))).await;
     let all = server.send("GET", "/indexes", None).await.json();
@@ -135,12 +135,12 @@ async fn etags_guard_changes() {
     assert_eq!(missing.status, 412);
     let new = server.send_with("PUT", "/indexes('new')", &[("if-match", "*")], Some(index("new"))).await;
     assert_eq!(new.status, 412);
-    let gone = server.send_with("DELETE", "/indexes('hotels')", &[("if-match", "*")], None).await;
-    assert_eq!(gone.status, 204);
+    let deleted = server.send_with("DELETE", "/indexes('hotels')", &[("if-match", "*")], None).await;
+    assert_eq!(deleted.status, 204);
 }
 
 #[tokio::test]
-async fn a_connection_string_is_never_answered_and_never_lost() {
+async fn a_connection_string_is_never_returned_and_never_lost() {
     let server = Server::start().await;
     let source = json!({
         "name": "ds", "type": "azureblob", "container": {"name": "c"},
@@ -152,7 +152,7 @@ async fn a_connection_string_is_never_answered_and_never_lost() {
         (201, &Value::Null),
         "{made:?}"
     );
-    // What a client was given is what it sends back.
+    // A client sends back the definition that it received.
     let put = server.send_with("PUT", "/datasources('ds')", &[RETURN], Some(made.json())).await;
     assert_eq!((put.status, put.text.contains("secret")), (200, false), "{put:?}");
     let list = server.send("GET", "/datasources", None).await;
@@ -176,11 +176,11 @@ async fn names_follow_the_rules() {
     let nameless = server.send("POST", "/indexes", Some(json!({"fields": []}))).await;
     assert!(nameless.status == 400 && nameless.message().contains("'name'"), "{nameless:?}");
     let cased = server.with_index().await.send("GET", "/indexes('Hotels')", None).await;
-    assert!(cased.status == 404 && cased.message().contains("case counts"), "{cased:?}");
+    assert!(cased.status == 404 && cased.message().contains("case-sensitive"), "{cased:?}");
 }
 
 #[tokio::test]
-async fn agents_and_knowledge_bases_are_the_same_things() {
+async fn agents_and_knowledge_bases_are_the_same_resources() {
     let server = Server::start().await.with_index().await;
     let source =
         json!({"name": "ks", "kind": "searchIndex", "searchIndexParameters": {"searchIndexName": "hotels"}});

@@ -1,11 +1,11 @@
-//! What is asked of the engine, and how its answers come back.
+//! Tests of the calls to the engine and of its responses.
 
 use serde_json::json;
 
 use crate::server::Server;
 
 #[tokio::test]
-async fn get_and_post_ask_the_same() {
+async fn get_and_post_are_equivalent() {
     let server = Server::start().await.with_index().await;
     let post = json!({"search": "a b", "count": true, "facets": ["x", "y"], "top": 5, "filter": "id eq '1'"});
     let query = "search=a%20b&$count=true&facet=x&facet=y&$top=5&$filter=id%20eq%20%271%27";
@@ -26,7 +26,7 @@ async fn get_and_post_ask_the_same() {
 }
 
 #[tokio::test]
-async fn suggest_and_autocomplete_come_both_ways() {
+async fn suggest_and_autocomplete_support_get_and_post() {
     let server = Server::start().await.with_index().await;
     let parameters = json!({"search": "a", "suggesterName": "sg", "fuzzy": true, "top": 3});
     for what in ["suggest", "autocomplete"] {
@@ -44,7 +44,7 @@ async fn suggest_and_autocomplete_come_both_ways() {
 }
 
 #[tokio::test]
-async fn keys_of_documents_may_have_quotes_and_slashes() {
+async fn document_keys_may_have_quotes_and_slashes() {
     let server = Server::start().await.with_index().await;
     for (target, key) in [
         ("/indexes('hotels')/docs('a%2Fb%27c')?$select=id,t", "a/b'c"),
@@ -60,7 +60,7 @@ async fn keys_of_documents_may_have_quotes_and_slashes() {
 }
 
 #[tokio::test]
-async fn an_alias_leads_to_its_index() {
+async fn an_alias_resolves_to_its_index() {
     let server = Server::start().await.with_index().await;
     server.send("POST", "/aliases", Some(json!({"name": "live", "indexes": ["hotels"]}))).await;
     let answer = server.send("GET", "/indexes('live')/docs?search=x", None).await;
@@ -90,7 +90,7 @@ async fn the_other_calls_reach_the_engine() {
 }
 
 #[tokio::test]
-async fn indexers_are_run_reset_and_asked() {
+async fn indexers_can_be_run_reset_and_queried() {
     let server = Server::start().await.with_index().await;
     let source = json!({"name": "ds", "type": "azureblob", "container": {"name": "c"},
         "credentials": {"connectionString": "x"}});

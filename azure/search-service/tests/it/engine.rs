@@ -1,4 +1,4 @@
-//! A real index in a folder of its own, without the service around it.
+//! An index in a folder of its own, without the service.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,17 +16,17 @@ use bindpost_azure_search_service::search::run::run;
 use bindpost_azure_search_service::search::scope::SynonymMaps;
 use serde_json::{Map, Value, json};
 
-/// An index whose key is `id`, and the documents that it is to have.
+/// An index with the key `id`, and its expected documents.
 pub(crate) struct TestIndex {
     folder: PathBuf,
     index: Option<SearchIndex>,
     definition: IndexDefinition,
     pub(crate) synonyms: SynonymMaps,
-    /// What was sent, by key.
+    /// The uploaded documents by key.
     pub(crate) documents: BTreeMap<String, Value>,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) keys: Vec<String>,
@@ -41,7 +41,7 @@ impl TestIndex {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("engine-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-        // A run that was cut off may have left one behind.
+        // An interrupted run may have left the folder.
         let _ = std::fs::remove_dir_all(&folder);
         let definition = IndexDefinition::parse(definition).unwrap();
         let mut this = Self {
@@ -55,7 +55,7 @@ impl TestIndex {
         this
     }
 
-    /// Closes the index and opens it again.
+    /// Closes the index and reopens it.
     pub(crate) fn reopen(&mut self) {
         self.index = None;
         let plan = Arc::new(IndexPlan::new(self.definition.clone()).unwrap());
@@ -66,7 +66,7 @@ impl TestIndex {
         &self.definition.schema
     }
 
-    /// Uploads documents and commits them: they are a segment, until tantivy merges some.
+    /// Uploads documents and commits them as a segment, until tantivy merges segments.
     pub(crate) fn upload(&mut self, documents: impl IntoIterator<Item = Value>) {
         let documents: Vec<Value> = documents.into_iter().collect();
         for batch in documents.chunks(1000) {

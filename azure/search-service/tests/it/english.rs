@@ -1,4 +1,4 @@
-//! The English analyzer at work in a whole index: words are found in all their forms, and stop words count for nothing.
+//! Tests of the English analyzer in an index: all forms of a word match, and stop words are ignored.
 
 use serde_json::json;
 
@@ -45,15 +45,15 @@ fn english_finds_all_forms_of_a_word() {
 }
 
 #[test]
-fn english_does_not_look_for_stop_words() {
+fn english_ignores_stop_words() {
     let english = index("en.lucene");
     assert_eq!(keys(english.search(json!({"search": "the"}))), [""; 0]);
-    // With searchMode all, a word that is never looked for does not have to be found.
+    // With searchMode all, an ignored word need not match.
     let all = json!({"search": "the rabbit and a burrow", "searchMode": "all"});
     assert_eq!(keys(english.search(all)), ["rabbit"]);
     let scores = |search: &str| english.search(json!({ "search": search })).scores;
     assert_eq!(scores("the running of the"), scores("running"));
-    // Stop words leave their places in a phrase.
+    // Stop words keep their positions in a phrase.
     assert_eq!(keys(english.search(json!({"search": "\"along the river\""}))), ["running"]);
     assert_eq!(keys(english.search(json!({"search": "\"along river\""}))), [""; 0]);
 
@@ -67,7 +67,7 @@ fn a_word_within_a_filter_is_analyzed_as_the_field_is() {
     let found =
         english.search(json!({"filter": "search.ismatch('the daughter runs', 'text', 'simple', 'all')"}));
     assert_eq!(keys(found), ["runs"]);
-    // Whole values are compared as they are.
+    // Whole values are compared unchanged.
     assert_eq!(keys(english.search(json!({"filter": "text eq 'the the the'"}))), [""; 0]);
     assert_eq!(keys(english.search(json!({"filter": "text eq 'The the the'"}))), ["the"]);
 }

@@ -1,5 +1,4 @@
-//! Columns and the plain reading of documents agree: filters, order, pages and facets over a real index, compared with
-//! what a loop over the documents that were sent gives.
+//! Compares filters, order, pages and facets of an index with a simple loop over the documents.
 
 mod generate;
 
@@ -20,20 +19,21 @@ use crate::engine::TestIndex;
 
 const DOCUMENTS: usize = 180;
 
-/// The same cases in every run.
+/// Returns a runner with the same cases in every run.
 fn runner(cases: u32) -> TestRunner {
     let config = Config { failure_persistence: None, ..Config::with_cases(cases) };
     TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
 }
 
-/// Runs a property on the same cases in every run, and shows the smallest one that fails.
+/// Checks a property on the same cases in every run, and shows the smallest failing case.
 fn check<S: Strategy>(cases: u32, strategy: S, test: impl Fn(S::Value) -> Result<(), TestCaseError>) {
     if let Err(TestError::Fail(reason, case)) = runner(cases).run(&strategy, test) {
         panic!("{reason}\nsmallest case: {case:?}");
     }
 }
 
-/// Several segments, with documents deleted and replaced in all of them, opened a second time.
+/// Builds an index with several segments and with deleted and replaced documents in all of them. The
+/// index is reopened.
 fn index() -> TestIndex {
     let mut index = TestIndex::new(&definition());
     let mut runner = runner(1);
@@ -46,12 +46,12 @@ fn index() -> TestIndex {
     for segment in 0..6 {
         let numbers = segment * DOCUMENTS / 6..(segment + 1) * DOCUMENTS / 6;
         let mut documents: Vec<Value> = numbers.map(&mut next).collect();
-        // Some of those before are replaced.
+        // Some earlier documents are replaced.
         documents.extend((0..segment * 20).step_by(11).map(&mut next));
         index.upload(documents);
     }
-    let gone: Vec<String> = (0..DOCUMENTS).step_by(7).map(|number| format!("{number:03}")).collect();
-    index.delete(gone.iter().map(String::as_str));
+    let deleted: Vec<String> = (0..DOCUMENTS).step_by(7).map(|number| format!("{number:03}")).collect();
+    index.delete(deleted.iter().map(String::as_str));
     index.reopen();
     index
 }
@@ -98,7 +98,8 @@ fn order_is_that_of_the_values() {
     });
 }
 
-/// Where a document stands by one clause. A missing value comes before every other, a missing place is farther than all.
+/// Compares two documents by one clause. A missing value sorts before all others, and a missing point is
+/// farther than all others.
 fn compare(by: &OrderCriterion, left: &Value, right: &Value) -> Ordering {
     let (path, from) = match by {
         OrderCriterion::Score => return Ordering::Equal,
@@ -129,7 +130,7 @@ fn compare(by: &OrderCriterion, left: &Value, right: &Value) -> Ordering {
     }
 }
 
-/// One zero only; NaN lies beyond infinity.
+/// Converts a value to a double. Minus zero becomes zero, and NaN sorts above infinity.
 fn double(value: &Value) -> f64 {
     match value.as_str() {
         Some("NaN") => f64::NAN,
@@ -140,7 +141,7 @@ fn double(value: &Value) -> f64 {
 }
 
 #[test]
-fn pages_put_together_are_the_whole() {
+fn all_pages_together_are_the_whole_result() {
     let index = index();
     let order = proptest::option::of(order());
     let search = proptest::sample::select(vec!["*", "red", "red green blue", "blue -green"]);
@@ -156,7 +157,7 @@ fn pages_put_together_are_the_whole() {
         prop_assert!(!whole.more);
         let mut paged = Vec::new();
         loop {
-            // As clients do: only the first page is counted, and counting must not change the order.
+            // Like clients, only the first page requests a count. The count must not change the order.
             let found = ask(paged.len(), page, paged.is_empty());
             prop_assert!(found.keys.len() == page || !found.more);
             prop_assert!(found.count.is_none_or(|count| count == whole.keys.len() as u64));
@@ -228,7 +229,7 @@ fn facets_count_what_a_loop_over_the_documents_counts() {
     });
 }
 
-/// All values at a path, through collections.
+/// Visits all values at a path, including those in collections.
 fn collect(value: &Value, path: &str, take: &mut dyn FnMut(&Value)) {
     match value {
         Value::Null => {}
@@ -241,7 +242,7 @@ fn collect(value: &Value, path: &str, take: &mut dyn FnMut(&Value)) {
     }
 }
 
-/// A value as the bucket of a facet shows it.
+/// Formats a value like a facet bucket.
 fn bucket(value: &Value, primitive: &str) -> String {
     match primitive {
         "DateTimeOffset" => {
@@ -254,7 +255,7 @@ fn bucket(value: &Value, primitive: &str) -> String {
     }
 }
 
-/// The documents as conditions see them: what a normalizer makes alike is alike.
+/// The documents with normalized values, as conditions see them.
 struct Model {
     documents: BTreeMap<String, Value>,
 }
@@ -320,7 +321,7 @@ fn normalized(filter: &OdataFilter) -> OdataFilter {
     }
 }
 
-/// Each word, or one of them, is in one of the fields.
+/// Returns whether the fields contain all words, or one of them.
 fn has_words(document: &Value, wanted: &TextMatch) -> bool {
     let mut words = BTreeSet::new();
     for path in ["words", "notes"] {
@@ -336,7 +337,7 @@ fn has_words(document: &Value, wanted: &TextMatch) -> bool {
 
 #[test]
 fn numbers_within_elements_are_compared_to_the_last_digit() {
-    // A reader of JSON that is content with nearly the same number gives another one for it.
+    // A JSON parser with imprecise numbers would return a different number.
     let number = 942_477.796_076_937_9_f64;
     let mut index = TestIndex::new(&definition());
     index.upload([
@@ -355,7 +356,7 @@ fn numbers_within_elements_are_compared_to_the_last_digit() {
 }
 
 #[test]
-fn normalizers_hold_for_conditions_on_one_element_too() {
+fn normalizers_apply_to_conditions_on_one_element() {
     let mut index = TestIndex::new(&definition());
     index.upload([
         json!({"id": "1", "rooms": [{"kind": "Suite", "rate": 5.0}, {"kind": "Loft", "rate": 1.0}]}),

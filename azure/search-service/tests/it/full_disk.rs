@@ -1,4 +1,5 @@
-//! A disk without room: reads go on, writes say what is wrong, and both work again when there is room.
+//! Tests of a full disk: reads continue, writes fail with a clear error, and both work again when space
+//! is free.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use crate::child::{Child, new_folder};
 
 fn document(at: usize) -> Value {
-    // Texts that do not repeat, so that they take their room in every file.
+    // The texts do not repeat, so they need space in every file.
     let words: Vec<String> =
         (0..20).map(|word| format!("w{}", (at * 20 + word) * 7919 % 1_000_003)).collect();
     json!({"id": at.to_string(), "text": format!("common {}", words.join(" ")), "number": at})
@@ -41,7 +42,7 @@ async fn with_documents(folder: &Path) -> Child {
     child
 }
 
-/// How many documents a search finds; at least a search, a count and a look-up are answered.
+/// Returns how many documents a search finds. The search, the count and the look-up must succeed.
 async fn found(child: &Child) -> u64 {
     let search = json!({"search": "common", "filter": "number ge 0", "count": true, "top": 1});
     let search = send(child, "POST", "docs/search.post.search", Some(search)).await;
@@ -55,11 +56,11 @@ async fn found(child: &Child) -> u64 {
     search.json()["@odata.count"].as_u64().unwrap()
 }
 
-/// What a service does whose disk is full from now on, until `free` makes room. `written`: the documents that it has
-/// taken.
-async fn reads_go_on(mut child: Child, mut written: usize, free: impl FnOnce(&mut Child)) {
+/// Tests a service whose disk is full until `free` makes space. `written` is the number of
+/// accepted documents.
+async fn reads_continue(mut child: Child, mut written: usize, free: impl FnOnce(&mut Child)) {
     let mut refused = 0;
-    // Small batches may find room in the files; large ones do not.
+    // Small batches may find free space within the files. Large ones do not.
     for (round, size) in [1, 1, 1, 400, 1, 400, 1, 400].into_iter().enumerate() {
         assert!(found(&child).await >= 2_000, "round {round}");
         let batch: Vec<Value> = (written..written + size).map(document).collect();
@@ -76,7 +77,7 @@ async fn reads_go_on(mut child: Child, mut written: usize, free: impl FnOnce(&mu
         assert!(found(&child).await >= 2_000);
     }
     assert!(refused > 0, "the disk was not full");
-    // Definitions are refused just so.
+    // Definitions are rejected in the same way.
     let made = json!({"name": "other", "fields": [{"name": "id", "type": "Edm.String", "key": true}]});
     let answer = child.send("POST", "/indexes", Some(made.clone())).await;
     assert!(matches!(answer.status, 201 | 507), "{answer:?}");
@@ -87,7 +88,7 @@ async fn reads_go_on(mut child: Child, mut written: usize, free: impl FnOnce(&mu
     let answer = send(&child, "POST", "docs/search.index", Some(json!({ "value": batch }))).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     written += 400;
-    // A failed attempt to commit is not repeated at once.
+    // A failed commit is not retried immediately.
     for _ in 0..50 {
         if found(&child).await == written as u64 {
             let again = child.send("POST", "/indexes", Some(made)).await;
@@ -100,22 +101,23 @@ async fn reads_go_on(mut child: Child, mut written: usize, free: impl FnOnce(&mu
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reads_go_on_when_files_cannot_grow() {
+async fn reads_continue_when_files_cannot_grow() {
     let folder = new_folder();
     let mut child = with_documents(&folder).await;
-    // Taken, and not committed to the full-text index yet: the next search does that.
+    // These documents are accepted, but not yet committed to the full-text index. The next search
+    // commits them.
     child.upload("things", &(2_000..2_400).map(document).collect::<Vec<_>>()).await;
-    // What is in a file may be changed up to here, as on a disk that is full; nothing can be added.
+    // Files can be changed up to this size, but they cannot grow, as on a full disk.
     child.limit_files(Some(8192));
-    reads_go_on(child, 2_400, |child| child.limit_files(None)).await;
+    reads_continue(child, 2_400, |child| child.limit_files(None)).await;
     let _ = std::fs::remove_dir_all(folder);
 }
 
-/// A file system of its own in memory.
+/// A small in-memory file system.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// `None` where that is not allowed.
+    /// Mounts the file system. Returns `None` if that is not permitted.
     fn mount(size: &str) -> Option<Self> {
         let folder = new_folder();
         let mut mount = Command::new("mount");
@@ -128,7 +130,7 @@ impl SmallDisk {
         Some(Self(folder))
     }
 
-    /// Takes all room that is left.
+    /// Uses up all free space.
     fn fill(&self) -> PathBuf {
         let path = self.0.join("filler");
         let mut file = File::create(&path).unwrap();
@@ -147,13 +149,13 @@ impl Drop for SmallDisk {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reads_go_on_while_the_disk_is_full() {
+async fn reads_continue_while_the_disk_is_full() {
     let Some(disk) = SmallDisk::mount("64m") else {
-        eprintln!("skipped: reads_go_on_while_the_disk_is_full, because nothing can be mounted here");
+        eprintln!("skipped: reads_continue_while_the_disk_is_full, because mounting is not permitted");
         return;
     };
     let child = with_documents(&disk.0.join("data")).await;
     child.upload("things", &(2_000..2_400).map(document).collect::<Vec<_>>()).await;
     let filler = disk.fill();
-    reads_go_on(child, 2_400, |_| std::fs::remove_file(filler).unwrap()).await;
+    reads_continue(child, 2_400, |_| std::fs::remove_file(filler).unwrap()).await;
 }

@@ -1,4 +1,4 @@
-//! Keys, versions, methods, bodies: what is refused, and what it is told.
+//! Tests of API keys, versions, methods and bodies: which requests are rejected, and with which errors.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ async fn with_keys() -> Server {
 }
 
 #[tokio::test]
-async fn keys_are_asked_for() {
+async fn keys_are_required() {
     let server = with_keys().await;
     let target = format!("/indexes?{VERSION}");
     let missing = server.raw("GET", &target, &[], "").await;
@@ -59,7 +59,7 @@ async fn a_query_key_only_reads_documents() {
 }
 
 #[tokio::test]
-async fn without_keys_foreign_pages_are_kept_out() {
+async fn foreign_pages_are_rejected_without_keys() {
     let server = Server::start().await;
     let target = format!("/indexes?{VERSION}");
     let foreign = server.raw("POST", &target, &[("origin", "https://example.com")], "{}").await;
@@ -87,7 +87,7 @@ async fn an_api_version_is_required() {
 }
 
 #[tokio::test]
-async fn wrong_methods_and_addresses_are_named() {
+async fn errors_name_wrong_methods_and_paths() {
     let server = Server::start().await.with_index().await;
     for (method, target, allow) in [
         ("DELETE", "/indexes", "GET, POST"),
@@ -106,20 +106,20 @@ async fn wrong_methods_and_addresses_are_named() {
 }
 
 #[tokio::test]
-async fn mistakes_in_json_are_named_with_their_place() {
+async fn json_errors_name_their_position() {
     let server = Server::start().await;
     let post = async |body: &'static str| server.raw("POST", &format!("/indexes?{VERSION}"), &[], body).await;
     let broken = post("{\n  \"name\": \"a1\",\n  \"fields\": [}\n").await;
     assert!(broken.status == 400 && broken.message().contains("line 3 column 14"), "{broken:?}");
     let twice = post(r#"{"name": "a1", "name": "a2"}"#).await;
-    assert!(twice.status == 400 && twice.message().contains("'name' is there twice"), "{twice:?}");
+    assert!(twice.status == 400 && twice.message().contains("'name' is repeated"), "{twice:?}");
     assert!(post("").await.message().contains("no body"));
     assert_eq!(post("[]").await.status, 400);
     assert_eq!(post("\u{feff}{\"name\": \"a1\"}").await.status, 201);
 }
 
 #[tokio::test]
-async fn large_and_compressed_bodies_are_refused() {
+async fn large_and_compressed_bodies_are_rejected() {
     let server = Server::start().await.with_index().await;
     let target = format!("/indexes('hotels')/docs/search.index?{VERSION}");
     let fits = server.raw("POST", &target, &[], vec![b' '; 1024 * 1024]).await;
@@ -131,7 +131,7 @@ async fn large_and_compressed_bodies_are_refused() {
 }
 
 #[tokio::test]
-async fn answers_have_the_usual_headers() {
+async fn responses_have_the_common_headers() {
     let server = Server::start().await.with_index().await;
     let id = "1d5d3d4e-0000-4000-8000-000000000001";
     let answer = server.send_with("GET", "/indexes('hotels')", &[("x-ms-client-request-id", id)], None).await;

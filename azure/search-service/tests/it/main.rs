@@ -1,6 +1,7 @@
-//! The service over HTTP, with an engine that only says what it was asked and as a whole; and the engine itself.
+//! Tests of the HTTP layer with an engine that echoes its calls, of the whole service, and of the
+//! engine alone.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic fails the test")]
 
 #[cfg(target_os = "linux")]
 mod budgets;

@@ -1,4 +1,4 @@
-//! Vector search over a whole index finds what comparing with every vector finds, whatever the filter.
+//! Compares vector search over an index with an exhaustive comparison, with and without filters.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ const DOCUMENTS: usize = 2000;
 const DIMENSIONS: usize = 24;
 const METRICS: [&str; 3] = ["cosine", "euclidean", "dotProduct"];
 
-/// Numbers from -1 to 1, the same in every run.
+/// Random numbers from -1 to 1, the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -33,7 +33,7 @@ struct Neighbours {
 }
 
 impl Neighbours {
-    /// Several batches, with vectors replaced and taken away.
+    /// Creates an index from several batches that also replace and remove vectors.
     fn new() -> Self {
         let vector = |metric: &str| json!({"name": metric, "type": "Collection(Edm.Single)", "dimensions": DIMENSIONS, "vectorSearchProfile": metric});
         let mut fields = vec![
@@ -69,16 +69,16 @@ impl Neighbours {
             index.upload(numbers.map(&mut document).collect::<Vec<_>>());
         }
         index.upload((0..DOCUMENTS).step_by(37).map(&mut document).collect::<Vec<_>>());
-        let gone: Vec<String> = (5..DOCUMENTS).step_by(41).map(|number| format!("d{number:04}")).collect();
-        index.delete(gone.iter().map(String::as_str));
-        for key in &gone {
+        let deleted: Vec<String> = (5..DOCUMENTS).step_by(41).map(|number| format!("d{number:04}")).collect();
+        index.delete(deleted.iter().map(String::as_str));
+        for key in &deleted {
             vectors.remove(key);
         }
         index.reopen();
         Self { index, vectors }
     }
 
-    /// The nearest documents of all that are allowed, by comparing with each.
+    /// Returns the nearest allowed documents by comparing with each document.
     fn nearest(&self, metric: &str, to: &[f32], k: usize, allowed: impl Fn(&Value) -> bool) -> Vec<String> {
         let product = |one: &[f32], other: &[f32]| {
             one.iter().zip(other).map(|(one, other)| f64::from(*one) * f64::from(*other)).sum()
@@ -134,14 +134,14 @@ fn the_nearest_ten_are_those_of_a_full_comparison() {
                 |k, allowed: &dyn Fn(&Value) -> bool| neighbours.nearest(metric, &vector, k, allowed);
             check(json!({}), nearest(10, &all));
             check(json!({"exhaustive": true}), nearest(10, &all));
-            // Before: the nearest of what the filter lets through.
+            // preFilter: the nearest documents that match the filter.
             check(json!({"filter": some}), nearest(10, &in_group));
             check(json!({"filter": few, "vectorFilterMode": "preFilter"}), nearest(10, &rare));
             check(json!({"filter": some, "filterOverride": few}), {
-                // The override chooses the candidates, and they are not filtered again.
+                // The override selects the candidates. The filter of the request is not applied.
                 nearest(10, &rare)
             });
-            // After: what the filter lets through of the nearest k.
+            // postFilter: those of the nearest k that match the filter.
             for mode in ["postFilter", "strictPostFilter"] {
                 let kept = |keys: Vec<String>, allowed: &dyn Fn(&Value) -> bool| -> Vec<String> {
                     keys.into_iter()
@@ -159,7 +159,7 @@ fn the_nearest_ten_are_those_of_a_full_comparison() {
 }
 
 #[test]
-fn pages_of_neighbours_put_together_are_the_whole() {
+fn all_pages_of_neighbours_together_are_the_whole_result() {
     let neighbours = Neighbours::new();
     let vector = Random(3).vector();
     for filter in [Value::Null, json!("group lt 5")] {

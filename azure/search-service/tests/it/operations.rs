@@ -1,6 +1,6 @@
-//! Every operation of the REST API against a whole service, and the table of them in the documentation.
+//! Runs every operation of the REST API against a whole service, and checks the table in the documentation.
 //!
-//! The table says what the service answered here, not what somebody believes of it.
+//! The table is written from the actual responses.
 
 mod definitions;
 mod swagger;
@@ -14,7 +14,7 @@ use std::path::Path;
 use self::table::OPERATIONS;
 use self::tour::{State, Tour};
 
-/// What of the whole must work at least.
+/// The minimum number of operations that must work.
 const LEAST_DONE: usize = 52;
 
 const BEGIN: &str = "<!-- From here on a test writes: UPDATE_SNAPSHOTS=1. -->\n";
@@ -37,7 +37,7 @@ fn rows(tour: &Tour) -> String {
             }
             State::Refused(why) => {
                 refused += 1;
-                format!("refused: {why}")
+                format!("not supported: {why}")
             }
         };
         rows += &format!(
@@ -48,16 +48,16 @@ fn rows(tour: &Tour) -> String {
             statuses.join(", ")
         );
     }
-    assert!(done >= LEAST_DONE, "only {done} operations are done:\n{rows}");
+    assert!(done >= LEAST_DONE, "only {done} operations work:\n{rows}");
     format!(
-        "\nOf {} operations {done} are done, {partial} in part, {refused} refused.\n\n\
-         | Operation | Request | Answers | |\n| --- | --- | --- | --- |\n{rows}\n",
+        "\nOf {} operations, {done} are done, {partial} partial and {refused} not supported.\n\n\
+         | Operation | Request | Statuses | |\n| --- | --- | --- | --- |\n{rows}\n",
         OPERATIONS.len()
     )
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_documentation_has_every_operation_as_it_works() {
+async fn the_documentation_lists_every_operation() {
     let mut tour = Tour::start().await;
     definitions::walk(&mut tour).await;
     work::walk(&mut tour).await;
@@ -66,14 +66,14 @@ async fn the_documentation_has_every_operation_as_it_works() {
 
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/search-service.md");
     let document = std::fs::read_to_string(path).unwrap();
-    let (before, rest) = document.split_once(BEGIN).expect("the first mark is there");
-    let (shown, after) = rest.split_once(END).expect("the second mark is there");
+    let (before, rest) = document.split_once(BEGIN).expect("the start marker exists");
+    let (shown, after) = rest.split_once(END).expect("the end marker exists");
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
         std::fs::write(path, format!("{before}{BEGIN}{written}{END}{after}")).unwrap();
         return;
     }
     let lines = |text: &str| -> Vec<String> { text.lines().map(str::to_owned).collect() };
-    assert_eq!(lines(shown), lines(&written), "run with UPDATE_SNAPSHOTS=1 and look at the difference");
+    assert_eq!(lines(shown), lines(&written), "run with UPDATE_SNAPSHOTS=1 and review the difference");
 }
 
 #[test]

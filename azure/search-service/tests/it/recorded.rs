@@ -1,8 +1,9 @@
-//! What the official clients send, replayed against a whole service: each request is answered as the client expects,
-//! or as the list of differences says.
+//! Replays the requests of the official clients against a whole service. Each request must succeed, or
+//! fail as in the list of differences.
 //!
-//! The recordings were made with a server that knew everything and kept nothing, so before a request, what it needs is
-//! put in place. They are not part of the repository; without them, the tests say that they were skipped.
+//! The recordings were made with a server that accepted everything and stored nothing. The tests
+//! therefore create the needed definitions before each request. The recordings are not part of the
+//! repository. Without them, the tests are skipped with a message.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,16 +15,16 @@ use tokio::sync::oneshot;
 
 use crate::server::PATIENCE;
 
-/// Which requests are not answered with success, and why.
+/// Requests that do not succeed, and why.
 const DIFFERENCES: [(&str, u16, &str); 4] = [
-    ("GET /indexes('missing')", 404, "there is no such index"),
-    ("PUT /indexes('conflict') if it is \"0x1\"", 412, "there is no such index, so it has no such ETag"),
+    ("GET /indexes('missing')", 404, "the index does not exist"),
     (
-        "PUT /indexes('idx') if it is \"0x1\"",
+        "PUT /indexes('conflict') if it is \"0x1\"",
         412,
-        "this is the ETag that the recording's server gave to everything",
+        "the index does not exist, so its ETag does not match",
     ),
-    ("GET /indexes('idx')/docs('a%2Fb%27c')", 404, "a key with such signs cannot be uploaded"),
+    ("PUT /indexes('idx') if it is \"0x1\"", 412, "the recording server used this ETag for all definitions"),
+    ("GET /indexes('idx')/docs('a%2Fb%27c')", 404, "a key with these characters is not valid"),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,7 +61,7 @@ async fn replay(client: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let recording = root.join(format!("../shared/specs/azure-search/wire/{client}.jsonl"));
     let Ok(lines) = fs::read_to_string(&recording) else {
-        eprintln!("skipped: there is no recording of {client} beside the workspace");
+        eprintln!("skipped: the recording of {client} is not available next to the workspace");
         return;
     };
     let service = Whole::start(client).await;
@@ -75,7 +76,7 @@ async fn replay(client: &str) {
         }
         let headers = request["headers"].as_object().unwrap();
         let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default()));
-        // These two are the sender's business.
+        // The test client sets these two headers itself.
         let headers: Vec<_> = headers
             .filter(|(name, _)| !["api-key", "content-length"].contains(&name.to_lowercase().as_str()))
             .collect();
@@ -94,7 +95,7 @@ async fn replay(client: &str) {
     assert!(wrong.is_empty(), "{client}:\n{}", wrong.join("\n"));
 }
 
-/// A request that puts something in place or takes it away.
+/// A request that creates or deletes a definition.
 type Step = (&'static str, &'static str, Value);
 
 const INDEX: &str = "/indexes('idx')";
@@ -103,7 +104,7 @@ const SOURCE: &str = "/knowledgesources('ks')";
 const BASE: &str = "/knowledgebases('kb')";
 const AGENT: &str = "/agents('ag')";
 
-/// What must be there, or must not, before a request makes sense.
+/// Returns the steps that create or delete definitions before a request.
 fn needed(method: &str, path: &str) -> Vec<Step> {
     let without = |path: &'static str| ("DELETE", path, Value::Null);
     let index = || ("PUT", INDEX, searchable());
@@ -146,7 +147,7 @@ fn needed(method: &str, path: &str) -> Vec<Step> {
     }
 }
 
-/// The index of the recording, with what its searches ask for besides.
+/// Returns the index of the recording, with the fields that its searches need.
 fn searchable() -> Value {
     json!({
         "name": "idx",
@@ -164,7 +165,7 @@ fn searchable() -> Value {
     })
 }
 
-/// A whole service on a port of its own.
+/// A whole service on its own port.
 struct Whole {
     folder: PathBuf,
     base: String,
@@ -215,15 +216,15 @@ impl Whole {
         if method == "DELETE" || self.send("GET", &target, &[], None).await.0 == 404 {
             let (status, answer) = self.send(method, &target, &[], Some(&body)).await;
             let fine = (200..300).contains(&status) || method == "DELETE" && status == 404;
-            assert!(fine, "to prepare, {method} {path}: {status} {answer}");
+            assert!(fine, "preparation failed: {method} {path}: {status} {answer}");
         }
         if path.starts_with("/indexers") {
-            self.until_it_rests(path).await;
+            self.wait_until_idle(path).await;
         }
     }
 
-    /// A new indexer runs at once, and cannot be run or reset while it does.
-    async fn until_it_rests(&self, indexer: &str) {
+    /// Waits until an indexer is idle. A new indexer runs at once, and cannot be run or reset during that.
+    async fn wait_until_idle(&self, indexer: &str) {
         loop {
             let target = format!("{indexer}/search.status?api-version=2026-04-01");
             let (_, status) = self.send("GET", &target, &[], None).await;

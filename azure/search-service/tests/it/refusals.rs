@@ -1,4 +1,4 @@
-//! What is refused as a whole, so that nobody relies on what is not there.
+//! Tests of requests that are rejected as a whole, so that clients do not rely on missing features.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn index() -> TestIndex {
 }
 
 #[test]
-fn a_synonym_map_that_does_not_exist_is_missed_where_it_counts() {
+fn a_missing_synonym_map_is_an_error_in_fields_that_use_it() {
     let index = index();
     let error = index.try_search(json!({"search": "car"})).unwrap_err();
     assert!(error.status == 400 && error.message.contains("'words'"), "{error}");
@@ -43,7 +43,7 @@ fn a_semantic_configuration_must_exist() {
 }
 
 #[test]
-fn a_batch_with_a_document_without_a_proper_key_is_refused_and_nothing_of_it_is_kept() {
+fn a_batch_with_an_invalid_key_is_rejected_as_a_whole() {
     let index = index();
     for (bad, hint) in [(json!({"text": "x"}), "key cannot be missing"), (json!({"id": "a/b"}), "'a/b'")] {
         let batch = json!({"value": [{"id": "2"}, bad, {"id": "3"}]}).to_string();
@@ -51,7 +51,7 @@ fn a_batch_with_a_document_without_a_proper_key_is_refused_and_nothing_of_it_is_
         assert!(error.status == 400 && error.message.contains("actions : 1:"), "{error}");
         assert!(error.message.contains(hint), "{error}");
         assert_eq!(index.snapshot().documents.count().unwrap(), 1);
-        // An indexer cannot correct its source: it leaves out what does not fit.
+        // An indexer cannot correct its source, so invalid documents are rejected one by one.
         let outcomes = index.index().apply_valid_items(batch.as_bytes()).unwrap();
         assert_eq!(
             outcomes.iter().map(|outcome| outcome.status.as_u16()).collect::<Vec<_>>(),
@@ -63,13 +63,13 @@ fn a_batch_with_a_document_without_a_proper_key_is_refused_and_nothing_of_it_is_
 }
 
 #[test]
-fn a_list_is_no_batch() {
+fn a_list_is_not_a_batch() {
     let error = index().index().apply_batch(br#"[[{"id": "2"}]]"#).unwrap_err();
-    assert!(error.status == 400 && error.message.contains("no JSON object"), "{error}");
+    assert!(error.status == 400 && error.message.contains("not a JSON object"), "{error}");
 }
 
 #[test]
-fn a_deleted_index_is_gone_for_batches_and_still_there_for_searches_under_way() {
+fn a_deleted_index_rejects_batches_and_serves_running_searches() {
     let index = index();
     let before = index.snapshot();
     index.index().apply_batch(br#"{"value": [{"id": "2"}]}"#).unwrap();

@@ -1,7 +1,8 @@
-//! How well searches rank: a small collection of our own with judgments, and nDCG@10 for several set-ups of an index.
+//! Measures the ranking with a small collection of judged documents: nDCG@10 for several configurations
+//! of an index.
 //!
-//! `tests/relevance/documents.jsonl` has the documents, `queries.jsonl` the queries: each says what it is `about` and
-//! grades the documents that answer it from 1 to 3; all others are graded 0.
+//! `tests/relevance/documents.jsonl` has the documents and `queries.jsonl` the queries. Each query has a kind
+//! in `about` and grades from 1 to 3 for the relevant documents. All other documents have the grade 0.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +38,7 @@ fn lines<T: for<'a> Deserialize<'a>>(text: &str) -> Vec<T> {
         .collect()
 }
 
-/// Discounted gain of the first ten, as a part of what the best order would have.
+/// Returns the discounted gain of the first ten results, relative to the best order.
 fn ndcg(found: &[String], judgments: &BTreeMap<String, u32>) -> f64 {
     let gain = |grades: &mut dyn Iterator<Item = u32>| -> f64 {
         let discounted =
@@ -52,22 +53,23 @@ fn ndcg(found: &[String], judgments: &BTreeMap<String, u32>) -> f64 {
 
 const DIMENSIONS: usize = 64;
 
-/// A text as a vector: each word adds to a number that its hash chooses, or takes from it. Words, not meaning.
+/// Converts a text to a vector. The hash of each word selects a number and adds to it or subtracts from
+/// it. The vector represents words, not meaning.
 fn vector(text: &str) -> Vec<f32> {
     let mut vector = vec![0.0; DIMENSIONS];
     for word in text.to_lowercase().split(|character: char| !character.is_alphanumeric()) {
-        // Short words are mostly those that every text has.
+        // Short words occur in most texts.
         if word.len() < 4 {
             continue;
         }
-        // FNV-1a: the same in every run and on every machine.
+        // FNV-1a is the same in every run and on every machine.
         let hash = word.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
         let sign = if hash >> 63 == 0 { 1.0 } else { -1.0 };
         vector[usize::try_from(hash % DIMENSIONS as u64).unwrap()] += sign;
     }
-    // A text of short words only still needs a direction.
+    // A text with only short words needs a direction too.
     vector[0] += 0.001;
     vector
 }
@@ -115,7 +117,7 @@ fn english(synonyms: bool) -> TestIndex {
     index
 }
 
-/// nDCG@10 of each query; `over` is laid over its request.
+/// Returns nDCG@10 of each query. `over` overrides members of the request.
 fn measure(index: &TestIndex, queries: &[Query], over: impl Fn(&Query) -> Value) -> Vec<f64> {
     let rank = |query: &Query| {
         let mut body = json!({"search": query.search, "queryType": query.query_type, "top": 10});
@@ -142,9 +144,9 @@ fn judged_documents_exist_and_grades_are_in_range() {
     }
 }
 
-/// Floors are 0.01 below what was measured when they were set: whoever falls below has made ranking worse.
+/// The floors are 0.01 below the values at the time they were set. A lower value means a worse ranking.
 #[test]
-fn ranking_is_as_good_as_it_was() {
+fn ranking_does_not_get_worse() {
     let queries: Vec<Query> = lines(QUERIES);
     let (plain, english, synonyms) = (one_field(), english(false), english(true));
     let profile = json!({"scoringProfile": "titles"});

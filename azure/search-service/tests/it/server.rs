@@ -1,4 +1,4 @@
-//! A service on a port of its own, and a client for it.
+//! A service on its own port, and a client for it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
-/// Longer than anything here takes on a busy machine.
+/// A timeout that is long enough on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const VERSION: &str = "api-version=2025-09-01";
 
-/// How a server is to run.
+/// The configuration of a test server.
 pub(crate) struct Setup {
     pub(crate) tls: bool,
     pub(crate) keys: bool,
@@ -46,13 +46,13 @@ pub(crate) struct Server {
     pub(crate) keys: Option<Arc<ApiKeys>>,
     pub(crate) authority: Option<PathBuf>,
     pub(crate) client: reqwest::Client,
-    /// Told when a search begins that takes its time.
+    /// Notified when a slow search starts.
     pub(crate) searching: Arc<Notify>,
     stop: Option<oneshot::Sender<()>>,
     pub(crate) serving: JoinHandle<std::io::Result<()>>,
 }
 
-/// An answer whose body has come.
+/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -130,7 +130,7 @@ impl Server {
         self.raw(method, &target, &headers, body.map(|body| body.to_string()).unwrap_or_default()).await
     }
 
-    /// Sends exactly this.
+    /// Sends a request unchanged.
     pub(crate) async fn raw(
         &self,
         method: &str,
@@ -177,7 +177,7 @@ pub(crate) fn index(name: &str) -> Value {
     json!({"name": name, "fields": [{"name": "id", "type": "Edm.String", "key": true}]})
 }
 
-/// Answers with what it was asked.
+/// An engine that echoes its calls.
 struct Echo {
     resources: Arc<ResourceRegistry>,
     searching: Arc<Notify>,

@@ -1,5 +1,5 @@
-//! Requests that one server reads otherwise than another. What is not clear where it ends is refused, and the connection
-//! with it: nothing that follows is taken for a request.
+//! Tests of request smuggling. A request whose end is ambiguous is rejected and its connection closed, so
+//! that nothing after it is read as a request.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -7,11 +7,11 @@ use tokio::time::timeout;
 
 use crate::server::{PATIENCE, Server, VERSION};
 
-/// Sends bytes and returns everything that comes until the server closes, or until it waits for more.
+/// Sends bytes and returns everything that arrives until the server closes the connection or waits for more.
 async fn exchange(server: &Server, sent: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).await.unwrap();
     stream.write_all(sent.as_bytes()).await.unwrap();
-    // The end of what the client sends; an honest request has been answered by then.
+    // Closes the sending side. A valid request has been answered by then.
     let _ = stream.shutdown().await;
     let mut received = Vec::new();
     let _ = timeout(PATIENCE, stream.read_to_end(&mut received)).await.unwrap();
@@ -22,12 +22,12 @@ fn statuses(received: &str) -> Vec<&str> {
     received.split("HTTP/1.").skip(1).filter_map(|answer| answer.split(' ').nth(1)).collect()
 }
 
-/// What must never be answered as a request of its own: only a smuggled one asks for it.
+/// A request that must never be answered on its own. Only a smuggled request asks for it.
 const HIDDEN: &str =
     "GET /indexes('hotels')/docs?search=hidden&api-version=2025-09-01 HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
 #[tokio::test]
-async fn what_has_no_clear_end_is_refused_with_its_connection() {
+async fn requests_with_an_ambiguous_end_are_rejected_and_the_connection_closed() {
     let server = Server::start().await.with_index().await;
     let target = format!("/indexes('hotels')/docs/search.post.search?{VERSION}");
     for (name, head, body) in [
@@ -59,7 +59,7 @@ async fn what_has_no_clear_end_is_refused_with_its_connection() {
 }
 
 #[tokio::test]
-async fn chunks_that_lie_about_their_size_are_refused() {
+async fn chunks_with_a_wrong_size_are_rejected() {
     let server = Server::start().await.with_index().await;
     let target = format!("/indexes('hotels')/docs/search.post.search?{VERSION}");
     for (name, body) in [
@@ -89,20 +89,20 @@ async fn chunks_that_lie_about_their_size_are_refused() {
 }
 
 #[tokio::test]
-async fn old_and_odd_forms_of_requests_are_read_one_way() {
+async fn old_and_unusual_request_forms_are_unambiguous() {
     let server = Server::start().await.with_index().await;
     let list = format!("/indexes?{VERSION}");
-    // HTTP/1.0 knows no chunks.
+    // HTTP/1.0 has no chunks.
     let sent = format!(
         "POST {list} HTTP/1.0\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n{HIDDEN}"
     );
     let received = exchange(&server, &sent).await;
     assert!(!received.contains("hidden"), "{received}");
     assert!(statuses(&received).iter().all(|status| status.starts_with('4')), "{received}");
-    // A line feed alone ends a line for some; here it is the same request for everyone, or none.
+    // Some servers accept a line feed alone as the end of a line. Here it must be one valid request or none.
     let received = exchange(&server, &format!("GET {list} HTTP/1.1\nhost: localhost\n\n")).await;
     assert!(matches!(statuses(&received).as_slice(), ["200" | "400"]), "{received}");
-    // The absolute form may name another host than the header, and then nothing says which one is meant.
+    // The absolute form may name another host than the header. It is then ambiguous which host is meant.
     for (target, host, status) in [
         ("localhost", "rebound.example.com", "400"),
         ("rebound.example.com", "localhost", "400"),
@@ -117,7 +117,7 @@ async fn old_and_odd_forms_of_requests_are_read_one_way() {
         let received = exchange(&server, &format!("GET {list} HTTP/1.1\r\n{head}\r\n")).await;
         assert_eq!(statuses(&received), ["400"], "{head:?}: {received}");
     }
-    // Two requests in one piece are two requests.
+    // Two requests in one packet are two requests.
     let one = format!("GET {list} HTTP/1.1\r\nhost: localhost\r\n\r\n");
     assert_eq!(statuses(&exchange(&server, &format!("{one}{one}")).await), ["200", "200"]);
 }

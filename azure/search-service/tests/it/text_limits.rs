@@ -1,4 +1,4 @@
-//! Search texts that would become too much work are refused, wherever they stand.
+//! Tests of search texts that exceed the limits, in searches and in filters.
 
 use serde_json::json;
 
@@ -19,7 +19,7 @@ fn texts_within_a_filter_are_limited_as_search_texts_are() {
     let long = format!("\"{}\"", "run ".repeat(1_025));
     assert!(refused(json!({ "search": long })).contains("1024"));
     assert!(refused(json!({"filter": format!("search.ismatch('{long}')")})).contains("1024"));
-    // Each of them is small enough; all of them are not.
+    // Each text is within the limits, but all of them together are not.
     let some = format!("search.ismatch('{}')", "run ".repeat(1_000));
     assert_eq!(index.search(json!({ "filter": some })).keys, ["1"]);
     let many = vec![some; 33].join(" or ");
@@ -27,7 +27,7 @@ fn texts_within_a_filter_are_limited_as_search_texts_are() {
 }
 
 #[test]
-fn n_grams_of_a_long_word_are_refused_in_searches() {
+fn n_grams_of_a_long_word_are_rejected_in_searches() {
     let mut index = TestIndex::new(&json!({
         "name": "texts",
         "fields": [

@@ -1,4 +1,4 @@
-//! TLS, time limits, the number of connections, and stopping.
+//! Tests of TLS, timeouts, the maximum number of connections, and shutdown.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::server::{PATIENCE, Server, Setup, VERSION, trust};
 
 #[tokio::test]
-async fn tls_works_for_whoever_trusts_the_authority() {
+async fn tls_works_for_clients_that_trust_the_authority() {
     let server = Server::with(Setup { tls: true, ..Setup::default() }).await.with_index().await;
     let read = server.send("GET", "/indexes('hotels')", None).await;
     assert_eq!(read.json()["@odata.context"], format!("{}/$metadata#indexes/$entity", server.base));
@@ -24,7 +24,7 @@ async fn tls_works_for_whoever_trusts_the_authority() {
     assert!(distrusting.get(&target).send().await.is_err());
 }
 
-/// What comes until the server closes.
+/// Reads until the server closes the connection.
 async fn until_closed(stream: &mut TcpStream) -> String {
     let mut text = Vec::new();
     let _ = timeout(PATIENCE, stream.read_to_end(&mut text)).await.unwrap();
@@ -36,24 +36,24 @@ async fn connect(server: &Server) -> TcpStream {
 }
 
 #[tokio::test]
-async fn slow_heads_are_cut() {
+async fn slow_heads_are_disconnected() {
     let limits = ConnectionLimits { header_read: Duration::from_millis(200), ..connection_limits() };
     let server = Server::with(Setup { limits, ..Setup::default() }).await.with_index().await;
     let mut slow = connect(&server).await;
     slow.write_all(b"GET / HT").await.unwrap();
     assert_eq!(until_closed(&mut slow).await, "");
-    // An answer that takes its time is something else.
+    // A slow response is not disconnected.
     let answer = server.send("GET", "/indexes('hotels')/docs?search=slow", None).await;
     assert_eq!(answer.status, 200);
 }
 
 #[tokio::test]
-async fn clients_that_do_not_read_are_cut() {
+async fn clients_that_do_not_read_are_disconnected() {
     let limits = ConnectionLimits { blocked_write: Duration::from_millis(200), ..connection_limits() };
     let setup = Setup { limits, most_body_bytes: 32 << 20, ..Setup::default() };
     let server = Server::with(setup).await.with_index().await;
     let mut deaf = connect(&server).await;
-    // The engine of these tests says again what it was asked: an answer that no buffer of the system holds.
+    // The test engine echoes the request, so the response is larger than all buffers of the system.
     let body = serde_json::json!({"search": "x".repeat(12 << 20)}).to_string();
     let target = format!("/indexes('hotels')/docs/search.post.search?{VERSION}");
     let length = body.len();
@@ -61,14 +61,14 @@ async fn clients_that_do_not_read_are_cut() {
     deaf.write_all(head.as_bytes()).await.unwrap();
     deaf.write_all(body.as_bytes()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(3)).await;
-    // What was under way comes, and then the end instead of the rest.
+    // Buffered data arrives, and then the connection is closed.
     let mut received = Vec::new();
     let _ = timeout(PATIENCE, deaf.read_to_end(&mut received)).await.unwrap();
     assert!(received.len() < 12 << 20, "{}", received.len());
 }
 
 #[tokio::test]
-async fn idle_connections_are_cut() {
+async fn idle_connections_are_closed() {
     let limits = ConnectionLimits {
         header_read: Duration::from_millis(200),
         keep_alive_idle: Duration::from_millis(200),
@@ -84,7 +84,7 @@ async fn idle_connections_are_cut() {
 }
 
 #[tokio::test]
-async fn one_connection_too_many_is_answered_503() {
+async fn a_connection_above_the_maximum_gets_503() {
     let limits = ConnectionLimits { connections: 1, ..connection_limits() };
     let server = Server::with(Setup { limits, ..Setup::default() }).await;
     let mut first = connect(&server).await;
@@ -96,7 +96,7 @@ async fn one_connection_too_many_is_answered_503() {
 }
 
 #[tokio::test]
-async fn half_sent_heads_keep_no_new_client_out() {
+async fn half_sent_heads_do_not_block_new_clients() {
     let limits = ConnectionLimits { connections: 4, sweep: Duration::from_millis(20), ..connection_limits() };
     let server = Server::with(Setup { limits, ..Setup::default() }).await.with_index().await;
     let mut half_sent = Vec::new();
@@ -123,7 +123,7 @@ async fn stopping_lets_requests_finish() {
 }
 
 #[tokio::test]
-async fn stopping_cuts_what_does_not_finish() {
+async fn stopping_disconnects_unfinished_requests() {
     let limits = ConnectionLimits { drain: Duration::from_millis(300), ..connection_limits() };
     let mut server = Server::with(Setup { limits, ..Setup::default() }).await.with_index().await;
     let target = format!("{}/indexes('hotels')/docs?search=forever&{VERSION}", server.base);
@@ -135,14 +135,14 @@ async fn stopping_cuts_what_does_not_finish() {
 }
 
 #[tokio::test]
-async fn six_hundred_clients_at_once_find_a_place() {
+async fn six_hundred_clients_can_connect_at_once() {
     let listener = bindpost_azure_search_service::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let mut waiting = Vec::new();
-    // None is accepted: all of them wait in the backlog.
+    // No connection is accepted. All of them wait in the backlog.
     for number in 0..600 {
         let connecting = timeout(Duration::from_secs(20), TcpStream::connect(("127.0.0.1", port)));
-        let connected = connecting.await.unwrap_or_else(|_| panic!("client {number} finds no place"));
+        let connected = connecting.await.unwrap_or_else(|_| panic!("client {number} cannot connect"));
         waiting.push(connected.unwrap());
     }
 }

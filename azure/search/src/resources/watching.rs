@@ -1,4 +1,4 @@
-//! Looks after the indexers whose state somebody has subscribed to, and says when it changes.
+//! Polls the indexers whose status resources have subscribers, and notifies them of changes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,17 +10,18 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::client::odata_key;
+use crate::service::client::odata_key;
 use crate::shared::SearchServerState;
 
-/// How often an indexer is looked at while somebody watches it.
+/// Poll interval of a subscribed indexer.
 const EVERY: Duration = Duration::from_secs(4);
-/// How soon after a subscription the first look comes; looking at who watches costs nothing.
+/// Interval at which the list of subscriptions is read, which is cheap. The first poll follows a
+/// subscription this soon.
 const SOON: Duration = Duration::from_millis(50);
 
-/// Looks after indexers until it is dropped.
+/// The polling task. It ends when this is dropped.
 #[derive(Debug)]
-#[must_use = "nobody is told of changes once this is dropped"]
+#[must_use = "subscribers are no longer notified once this is dropped"]
 pub struct IndexerWatch(JoinHandle<()>);
 
 impl Drop for IndexerWatch {
@@ -29,13 +30,13 @@ impl Drop for IndexerWatch {
     }
 }
 
-/// Starts to look after the indexers whose state somebody has subscribed to. Without subscriptions the service is asked
-/// nothing. Must be called within a tokio runtime.
+/// Starts to poll the indexers with subscribers. Without subscriptions no request is sent to the
+/// service. Must be called within a tokio runtime.
 pub fn watch_indexers(server: &Server, shared: &Arc<SearchServerState>) -> IndexerWatch {
     IndexerWatch(tokio::spawn(poll_watched_indexers(server.clone(), shared.clone())))
 }
 
-/// What was seen of an indexer, and when.
+/// The last polled state of an indexer, and its time.
 struct ObservedState {
     at: Instant,
     state: Value,
@@ -43,7 +44,7 @@ struct ObservedState {
 
 async fn poll_watched_indexers(server: Server, shared: Arc<SearchServerState>) {
     let mut seen: HashMap<String, ObservedState> = HashMap::new();
-    // When each was first found to be watched: runs since then are news, even to the first look.
+    // The start of each subscription. Runs since then are reported even by the first poll.
     let mut since: HashMap<String, DateTime<Utc>> = HashMap::new();
     loop {
         tokio::time::sleep(SOON).await;
@@ -73,25 +74,26 @@ async fn poll_watched_indexers(server: Server, shared: Arc<SearchServerState>) {
     }
 }
 
-/// The indexer whose state a URI means.
+/// Returns the name of the indexer in a status URI.
 fn indexer_of(uri: &str) -> Option<String> {
     let template = UriTemplate::parse("search://indexers/{name}/status").ok()?;
     template.matches(uri)?.into_iter().next().map(|(_, name)| name)
 }
 
-/// Whether the last run of a state began or ended after this time. A clock that goes wrong tells once too often.
+/// Returns whether the last run began or ended after this time. Differing clocks may cause one
+/// superfluous notification.
 fn happened_after(state: &Value, time: DateTime<Utc>) -> bool {
     let times = ["/1/startTime", "/1/endTime"].into_iter().filter_map(|place| state.pointer(place)?.as_str());
     times.filter_map(|text| DateTime::parse_from_rfc3339(text).ok()).any(|at| at > time)
 }
 
-/// What of an indexer's state makes a difference; `None` if it cannot be known now.
+/// Returns the relevant part of an indexer's state, or `None` if it cannot be read now.
 async fn state_of(shared: &SearchServerState, name: &str) -> Option<Value> {
     match shared.client.get(format!("indexers{}/search.status", odata_key(name))).send().await {
         Ok(answer) => Some(json!([answer.body.get("status"), answer.body.get("lastResult")])),
         Err(failure) if failure.status == Some(404) => Some(Value::Null),
         Err(failure) => {
-            tracing::debug!(indexer = name, failure = %failure.to_json(), "its state cannot be read");
+            tracing::debug!(indexer = name, failure = %failure.to_json(), "cannot read the indexer's status");
             None
         }
     }

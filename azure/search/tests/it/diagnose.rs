@@ -8,7 +8,7 @@ use crate::talk::{ERAS, Era, Talk};
 fn finding<'a>(told: &'a Value, words: &str) -> &'a Value {
     let all = told["findings"].as_array().unwrap();
     let found = all.iter().find(|finding| finding["what"].as_str().unwrap().contains(words));
-    let found = found.unwrap_or_else(|| panic!("no finding says {words:?}: {told:#}"));
+    let found = found.unwrap_or_else(|| panic!("no finding contains {words:?}: {told:#}"));
     assert!(found["why"].is_string() && found["fix"].is_string(), "{found}");
     found
 }
@@ -32,21 +32,21 @@ async fn failures_are_grouped_by_cause_and_can_be_retried() {
         assert_eq!((&cause["severity"], &cause["count"]), (&json!("error"), &json!(30)), "{told:#}");
         assert_eq!(cause["keys"].as_array().unwrap().len().min(20), cause["keys"].as_array().unwrap().len());
         assert!(cause["fix"].as_str().unwrap().contains("type of the field"), "{cause}");
-        finding(&told, "items failed in a run that counts as a success");
-        finding(&told, "No field mapping leads to the key");
+        finding(&told, "items failed in a successful run");
+        finding(&told, "No field mapping for the key");
         let [reset, run] = told["retry"].as_array().unwrap().as_slice() else { panic!("{told:#}") };
         assert_eq!((&reset["tool"], &run["tool"]), (&json!("callOperation"), &json!("runIndexer")));
         assert_eq!(reset["arguments"]["operation"], "Indexers_ResetDocs");
-        // The call that it tells is one that the service takes.
+        // The proposed call is valid.
         let body = reset["arguments"]["arguments"]["body"].clone();
         service.done("POST", "indexers('loader')/search.resetdocs", body).await;
         let again = talk.call("runIndexer", run["arguments"].clone()).await.unwrap();
-        assert!(again["itemsFailed"].as_u64().unwrap() > 0, "what failed was taken again: {again}");
+        assert!(again["itemsFailed"].as_u64().unwrap() > 0, "the failed items were not retried: {again}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_indexer_that_has_never_run_and_one_that_works() {
+async fn an_indexer_without_runs_and_a_working_indexer() {
     let service = Service::start().await;
     service.put_file("rows", "a.jsonl", "{\"id\": \"1\", \"n\": 1}\n");
     service
@@ -74,12 +74,12 @@ async fn an_indexer_that_has_never_run_and_one_that_works() {
         .await;
     let told = talk.call("diagnoseIndexer", json!({"indexerName": "loader"})).await.unwrap();
     assert_eq!(finding(&told, "disabled")["severity"], "error");
-    let missing = talk.call("diagnoseIndexer", json!({"indexerName": "nobody"})).await.unwrap_err();
+    let missing = talk.call("diagnoseIndexer", json!({"indexerName": "missing"})).await.unwrap_err();
     assert_eq!(missing["error"], "resource_not_found");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_it_names_and_is_not_there_is_told() {
+async fn missing_references_are_reported() {
     let failed = json!({"status": "transientFailure", "startTime": "2020-01-01T00:00:00Z",
         "endTime": "2020-01-01T00:00:01Z", "errorMessage": "Storage quota of the service is exceeded.",
         "itemsProcessed": 0, "itemsFailed": 0, "errors": [], "warnings": []});
@@ -100,9 +100,9 @@ async fn what_it_names_and_is_not_there_is_told() {
     let told = talk.call("diagnoseIndexer", json!({"indexerName": "x"})).await.unwrap();
     finding(&told, "The data source 'gone' does not exist");
     finding(&told, "The skillset could not be read");
-    finding(&told, "'/document/a' leads to the field 'b'");
+    finding(&told, "'/document/a' is mapped to the field 'b'");
     assert!(
-        finding(&told, "takes 'metadata_storage_path' as it is")["fix"]
+        finding(&told, "is mapped from 'metadata_storage_path' without encoding")["fix"]
             .as_str()
             .unwrap()
             .contains("base64Encode")
@@ -114,7 +114,7 @@ async fn what_it_names_and_is_not_there_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_failed_in_an_earlier_run_is_told_until_it_was_read_again() {
+async fn a_failure_of_an_earlier_run_is_reported_until_the_item_is_read_again() {
     let service = Service::start().await;
     service.put_file("rows", "a.jsonl", "{\"id\": \"1\", \"n\": 1}\n{\"id\": \"2\", \"n\": \"text\"}\n");
     service
@@ -130,15 +130,15 @@ async fn what_failed_in_an_earlier_run_is_told_until_it_was_read_again() {
     let cause = finding(&told, "cannot become field");
     assert_eq!(cause["severity"], "error");
     assert!(cause["why"].as_str().unwrap().contains("not read again since"), "{cause}");
-    assert_eq!(told["summary"], "1 thing keeps it from working as it should.");
+    assert_eq!(told["summary"], "1 problem prevents it from working correctly.");
     assert!(told["retry"].is_array(), "{told:#}");
-    // A run of other items does not say that this one was among them.
+    // A run of other items does not show whether this item was among them.
     service.put_file("rows", "b.jsonl", "{\"id\": \"3\", \"n\": 3}\n");
     talk.call("runIndexer", json!({"indexerName": "loader"})).await.unwrap();
     let told = talk.call("diagnoseIndexer", json!({"indexerName": "loader"})).await.unwrap();
     assert_eq!(finding(&told, "cannot become field")["severity"], "warning");
     assert!(told["retry"].is_array(), "{told:#}");
-    // All is well once everything was read again without a failure.
+    // There are no findings after everything was read again without a failure.
     service.put_file("rows", "a.jsonl", "{\"id\": \"1\", \"n\": 1}\n{\"id\": \"2\", \"n\": 2}\n");
     talk.call("runIndexer", json!({"indexerName": "loader", "reset": true})).await.unwrap();
     let told = talk.call("diagnoseIndexer", json!({"indexerName": "loader"})).await.unwrap();

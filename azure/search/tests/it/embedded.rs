@@ -31,18 +31,18 @@ fn ids(found: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_sample_has_something_for_every_tool() {
+async fn the_sample_has_data_for_every_tool() {
     let folder = Scratch::new();
     let service = start(folder.path()).await;
     let client = service.client();
-    let made = sample::install(client, service.data()).await.expect("a sample").expect("it is new");
+    let made = sample::install(client, service.data()).await.expect("a sample").expect("a new sample");
     assert_eq!(made.made.len(), 8, "{made:?}");
 
-    // Words, with stems and synonyms; a profile; a filter over places, lists and huts; facets.
+    // Words with stems and synonyms, a scoring profile, a filter over locations, arrays and huts, and facets.
     let found = search(client, "trails", json!({"search": "otter"})).await;
     assert_eq!(ids(&found), ["t02"]);
     let found = search(client, "trails", json!({"search": "refuge", "searchFields": "description"})).await;
-    assert!(!ids(&found).is_empty(), "the synonym map is used: {found}");
+    assert!(!ids(&found).is_empty(), "the synonym map is not used: {found}");
     let found = search(
         client,
         "trails-current",
@@ -77,7 +77,7 @@ async fn the_sample_has_something_for_every_tool() {
         search(client, "trail-reports", json!({"search": "ice", "count": true})).await["@odata.count"],
         2
     );
-    // An agent that answers.
+    // A knowledge agent.
     let question =
         json!({"messages": [{"role": "user", "content": [{"type": "text", "text": "Where are otters?"}]}]});
     let answer =
@@ -87,17 +87,17 @@ async fn the_sample_has_something_for_every_tool() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_sample_is_made_once_and_never_beside_other_indexes() {
+async fn the_sample_is_created_once_and_never_beside_other_indexes() {
     let folder = Scratch::new();
     let service = start(folder.path()).await;
     assert!(sample::install(service.client(), service.data()).await.expect("a sample").is_some());
     assert!(sample::install(service.client(), service.data()).await.expect("nothing").is_none());
     service.stop().await.expect("it stops");
-    // What is there stays, over a restart too.
+    // Existing definitions are kept, even after a restart.
     let service = start(folder.path()).await;
     assert!(sample::install(service.client(), service.data()).await.expect("nothing").is_none());
     assert_eq!(get(service.client(), "indexes('trails')/docs/$count").await, 40);
-    // One that was interrupted is finished, and nothing that is there is changed.
+    // An interrupted sample is completed, and existing definitions are not changed.
     std::fs::write(folder.path().join("sample-unfinished"), "").expect("a file");
     service.client().delete("agents('trail-guide')").send().await.expect("deleted");
     let made = sample::install(service.client(), service.data()).await.expect("a sample").expect("the rest");
@@ -115,23 +115,23 @@ async fn the_sample_is_made_once_and_never_beside_other_indexes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_or_a_port_in_use_says_what_to_do() {
+async fn a_folder_or_a_port_in_use_is_reported_with_a_fix() {
     let folder = Scratch::new();
     let service = start(folder.path()).await;
     let again = EmbeddedService::start(EmbeddedOptions { data: folder.path().to_owned(), port: 0 }).await;
-    let error = again.expect_err("it is in use").to_string();
+    let error = again.expect_err("the folder is in use").to_string();
     assert!(error.contains("another process has it open") && error.contains("fix:"), "{error}");
     let port = service.url().rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
     let again = EmbeddedService::start(EmbeddedOptions { data: folder.path().join("other"), port }).await;
-    let error = again.expect_err("it is taken").to_string();
+    let error = again.expect_err("the port is in use").to_string();
     assert!(error.contains("--service-port") && error.contains(&port.to_string()), "{error}");
     service.stop().await.expect("it stops");
-    // Whoever stops lets go of the folder.
+    // Stopping the service releases the folder.
     start(folder.path()).await.stop().await.expect("it stops");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn others_reach_it_with_its_key_only() {
+async fn other_clients_need_its_key() {
     let folder = Scratch::new();
     let service = start(folder.path()).await;
     let keys = std::fs::read(service.keys_file()).expect("keys");
@@ -147,7 +147,7 @@ async fn others_reach_it_with_its_key_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_server_is_put_together() {
+async fn the_server_builds() {
     let folder = Scratch::new();
     let service = start(folder.path()).await;
     for read_only in [false, true] {

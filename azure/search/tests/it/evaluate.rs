@@ -27,7 +27,7 @@ async fn two_variants_are_compared_query_by_query() {
     assert_eq!((&answer["queries"], &answer["k"]), (&json!(3), &json!(3)), "{answer:#}");
     let per_query = answer["perQuery"].as_array().unwrap();
     let beach = per_query.iter().find(|query| query["id"] == "beach").unwrap();
-    // Of the judged, searchMode all in titles finds the first only: 7 / (7 + 3 / log2(3)).
+    // Of the judged documents, searchMode all in titles finds only the first: 7 / (7 + 3 / log2(3)).
     let ideal = 7.0 + 3.0 / 3.0_f64.log2();
     assert!((beach["candidate"]["ndcg"].as_f64().unwrap() - 7.0 / ideal).abs() < 1e-3, "{beach:#}");
     assert_eq!(beach["candidate"]["recall"], 0.5);
@@ -40,17 +40,17 @@ async fn two_variants_are_compared_query_by_query() {
         .unwrap();
     assert_eq!(lodge["baseline"]["reciprocalRank"], 1.0);
     assert_eq!(lodge["baseline"]["missing"], json!(["nowhere"]));
-    // The baseline has 2, which nobody judged, before the others.
+    // The baseline has 2, which has no judgment, before the others.
     let changed = (&answer["gains"], &answer["losses"], &answer["unchanged"]);
     assert_eq!(changed, (&json!(1), &json!(0), &json!(1)), "{answer:#}");
     let notes = answer["notes"].to_string();
-    for words in ["never judged", "no relevant judgment", "are few"] {
+    for words in ["without judgment", "no relevant judgment", "are few"] {
         assert!(notes.contains(words), "{notes}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_indexes_are_compared_and_progress_is_told_for_each_query() {
+async fn two_indexes_are_compared_and_progress_is_reported_for_each_query() {
     let mut stage = Stage::start().await;
     let mut other = hotels("hotels-keyword");
     other["fields"][1]["analyzer"] = json!("keyword");
@@ -79,7 +79,7 @@ async fn two_indexes_are_compared_and_progress_is_told_for_each_query() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ties_are_told_and_a_refused_query_does_not_spoil_the_others() {
+async fn ties_are_reported_and_a_rejected_query_does_not_affect_the_others() {
     let mut stage = Stage::start().await;
     let answer = stage
         .call(
@@ -95,7 +95,7 @@ async fn ties_are_told_and_a_refused_query_does_not_spoil_the_others() {
     assert_eq!(by_id("tied")["baseline"]["ndcgWithTies"], json!([0.0, 1.0]), "{answer:#}");
     assert_eq!(by_id("broken")["baseline"]["error"], "invalid_request");
     assert!(answer["notes"].to_string().contains("1 search failed"));
-    // If all are refused, the whole call is.
+    // If all queries are rejected, the call fails.
     let told = stage
         .client
         .call(
@@ -130,7 +130,7 @@ async fn many_queries_stay_within_the_budget_with_the_worst_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_mean_on_both_sides_there_is_no_change_of_it() {
+async fn without_a_mean_on_both_sides_there_is_no_comparison() {
     let mut stage = Stage::start().await;
     let arguments = json!({"indexName": "hotels", "candidate": {"filter": "nope eq 1"},
         "queries": [{"search": "hotel", "judgments": {"1": 1}}]});

@@ -15,7 +15,7 @@ fn reasons(answer: &Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn variants_stand_side_by_side_with_ranks_and_tokens() {
+async fn variants_are_compared_with_ranks_and_tokens() {
     let mut stage = Stage::start().await;
     stage.definition("explainSearch").await;
     let answer = stage
@@ -41,7 +41,9 @@ async fn variants_stand_side_by_side_with_ranks_and_tokens() {
     );
     assert!(grand["score"].as_f64().unwrap() > 0.0);
     assert_eq!(hits[0]["rank"], 1);
-    assert!(variant(&answer, "semantic")["note"].as_str().unwrap().contains("did not rank semantically"));
+    assert!(
+        variant(&answer, "semantic")["note"].as_str().unwrap().contains("Semantic ranking was not applied")
+    );
     assert_eq!(variant(&answer, "vector")["hits"][1]["key"], "4");
     assert_eq!(variant(&answer, "hybrid")["parameters"]["vectorQueries"][0]["vector"], "3 numbers");
     let four = answer["sideBySide"].as_array().unwrap().iter().find(|row| row["key"] == "4").unwrap();
@@ -55,18 +57,18 @@ async fn variants_stand_side_by_side_with_ranks_and_tokens() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_document_that_does_not_exist_is_told_first() {
+async fn a_missing_document_is_the_first_reason() {
     let mut stage = Stage::start().await;
     for key in ["nope", "a/b c"] {
         let answer =
             stage.call("explainSearch", json!({"indexName": "hotels", "search": "beach", "key": key})).await;
         assert_eq!(answer["document"]["exists"], false, "{answer:#}");
-        assert!(answer["reasons"][0].as_str().unwrap().starts_with("There is no document with the key"));
+        assert!(answer["reasons"][0].as_str().unwrap().starts_with("No document with the key"));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_filter_that_leaves_a_document_out_is_told_with_its_values() {
+async fn a_filter_that_excludes_a_document_is_reported_with_its_values() {
     let mut stage = Stage::start().await;
     let answer = stage
         .call(
@@ -75,18 +77,18 @@ async fn the_filter_that_leaves_a_document_out_is_told_with_its_values() {
         )
         .await;
     assert_eq!(answer["document"]["passesFilter"], false, "{answer:#}");
-    assert_eq!(answer["reasons"][0], "The filter leaves it out: in the document rating is 2.");
+    assert_eq!(answer["reasons"][0], "The filter excludes it: in the document rating is 2.");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn words_and_modes_say_why_it_is_missing() {
+async fn words_and_modes_explain_a_missing_document() {
     let mut stage = Stage::start().await;
     let arguments =
         json!({"indexName": "hotels", "search": "beach motle", "key": "3", "variants": ["any", "all"]});
     let answer = stage.call("explainSearch", arguments).await;
     let told = reasons(&answer);
     assert!(told.contains("any: it does not match: no searched field"), "{told}");
-    assert!(told.contains("all: it does not match: searchMode all needs every word, and"), "{told}");
+    assert!(told.contains("all: it does not match: searchMode all requires every word, but"), "{told}");
     assert!(told.contains("motl~") || told.contains("motle~"), "{told}");
     assert_eq!(answer["document"]["variants"]["any"], json!({"rank": null, "matches": false}));
     let answer = stage
@@ -115,13 +117,13 @@ async fn a_rank_below_the_hits_shown_is_found() {
         "variants": [{"name": "titles only", "searchFields": "title,tags"}]});
     let told = reasons(&stage.call("explainSearch", arguments).await);
     assert!(
-        told.contains("titles only: it does not match: no searched field has a word of the query."),
+        told.contains("titles only: it does not match: no searched field contains a word of the query."),
         "{told}"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_is_not_filterable_is_compared_here() {
+async fn a_filter_is_evaluated_locally_if_the_key_is_not_filterable() {
     let mut stage = Stage::bare(false).await;
     let mut definition = hotels("plain");
     definition["fields"][0]["filterable"] = json!(false);
@@ -130,7 +132,7 @@ async fn a_key_that_is_not_filterable_is_compared_here() {
     let arguments = json!({"indexName": "plain", "search": "beach", "key": "3", "filter": "rating ge 2", "variants": ["any"]});
     let answer = stage.call("explainSearch", arguments).await;
     assert_eq!(answer["document"]["passesFilter"], false, "{answer:#}");
-    assert_eq!(answer["reasons"][0], "The filter leaves it out: in the document rating is 1.");
+    assert_eq!(answer["reasons"][0], "The filter excludes it: in the document rating is 1.");
     let arguments = json!({"indexName": "plain", "search": "beach", "key": "1", "top": 1, "filter": "rating ge 2", "variants": ["any"]});
     let answer = stage.call("explainSearch", arguments).await;
     assert!(reasons(&answer).contains("ranks 3 of 3"), "{}", reasons(&answer));
@@ -140,12 +142,12 @@ async fn a_key_that_is_not_filterable_is_compared_here() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_variant_is_told_and_a_wrong_request_fails() {
+async fn a_rejected_variant_is_reported_and_an_invalid_request_fails() {
     let mut stage = Stage::start().await;
     let arguments = json!({"indexName": "hotels", "search": "beach", "variants": ["any", {"name": "odd", "scoringProfile": "nope"}]});
     let answer = stage.call("explainSearch", arguments).await;
     assert_eq!(variant(&answer, "odd")["refused"]["error"], "invalid_request");
-    assert!(reasons(&answer).contains("odd was refused: "));
+    assert!(reasons(&answer).contains("odd was rejected: "));
     for (arguments, words) in [
         (json!({"indexName": "hotels", "search": "x", "filter": "nope eq 1"}), "nope"),
         (json!({"indexName": "hotels", "search": "x", "searchFields": ["titel"]}), "write title"),
@@ -163,7 +165,7 @@ async fn a_refused_variant_is_told_and_a_wrong_request_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn text_that_can_be_vectorized_is_tried_and_a_refusal_is_no_failure() {
+async fn vectorizable_text_is_tried_and_a_rejection_is_no_failure() {
     let mut stage = Stage::bare(false).await;
     let mut definition = hotels("vectorized");
     definition["vectorSearch"]["vectorizers"] = json!([{"name": "web", "kind": "customWebApi",
@@ -175,11 +177,11 @@ async fn text_that_can_be_vectorized_is_tried_and_a_refusal_is_no_failure() {
     let query = &variant(&answer, "hybrid")["parameters"]["vectorQueries"][0];
     assert_eq!((&query["kind"], &query["text"]), (&json!("text"), &json!("beach")));
     assert_eq!(variant(&answer, "vector")["refused"]["code"], "NotSupportedByEmbeddedService");
-    assert!(reasons(&answer).contains("vector: the embedded service cannot do this. "));
+    assert!(reasons(&answer).contains("vector: not supported by the embedded service. "));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_compared_is_said_to_be() {
+async fn fields_that_cannot_be_compared_are_reported() {
     let mut stage = Stage::bare(false).await;
     stage
         .service
@@ -201,7 +203,7 @@ async fn what_cannot_be_compared_is_said_to_be() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn large_answers_are_cut_by_whole_hits() {
+async fn large_results_are_cut_between_hits() {
     let mut stage = Stage::bare(false).await;
     stage.index(json!({"name": "many", "fields": [
         {"name": "id", "type": "Edm.String", "key": true}, {"name": "text", "type": "Edm.String", "filterable": false,
@@ -224,19 +226,19 @@ async fn large_answers_are_cut_by_whole_hits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_filter_that_leaves_all_matches_out_is_not_taken_for_missing_words() {
+async fn a_filter_that_excludes_all_matches_is_not_reported_as_missing_words() {
     let mut stage = Stage::start().await;
     let arguments = json!({"indexName": "hotels", "search": "beach", "filter": "rating gt 100"});
     let told = reasons(&stage.call("explainSearch", arguments).await);
-    assert!(told.contains("No document that passes the filter has any of the words"), "{told}");
-    assert!(told.contains("without the filter 3 documents have one."), "{told}");
+    assert!(told.contains("No document that matches the filter contains any of the words"), "{told}");
+    assert!(told.contains("without the filter 3 documents do."), "{told}");
     let arguments = json!({"indexName": "hotels", "search": "zebra", "filter": "rating gt 100"});
     let told = reasons(&stage.call("explainSearch", arguments).await);
-    assert!(told.contains("No document has any of the words."), "{told}");
+    assert!(told.contains("No document contains any of the words."), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn words_are_told_as_they_were_written() {
+async fn words_are_reported_as_written() {
     let mut stage = Stage::start().await;
     let arguments =
         json!({"indexName": "hotels", "search": "easy lake hotels", "key": "1", "variants": ["all"]});
@@ -245,7 +247,7 @@ async fn words_are_told_as_they_were_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_profile_that_needs_a_parameter_is_left_out_unless_it_is_given() {
+async fn a_profile_that_needs_a_missing_parameter_is_skipped() {
     let mut stage = Stage::bare(false).await;
     let mut definition = hotels("tagged");
     let profile = json!({"name": "mine", "functions": [

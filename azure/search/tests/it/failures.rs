@@ -1,4 +1,4 @@
-//! A service that fails in every way: each is told clearly, and without an address, a key or a path.
+//! Failures of the service. Each is reported clearly, without a URL, a key or a path.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use tokio::net::TcpListener;
 use crate::service::{Service, server, shared};
 use crate::talk::{Era, Talk};
 
-const KEY: &str = "a-key-that-nobody-may-see";
+const KEY: &str = "a-key-that-must-stay-secret";
 
-/// The address of a service that answers every request with this.
+/// Starts a service that answers every request with this response, and returns its URL.
 pub(crate) async fn answering(status: &str, headers: &str, body: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/some/path", listener.local_addr().unwrap());
@@ -37,7 +37,7 @@ fn limits() -> UpstreamLimits {
     UpstreamLimits { total: Duration::from_millis(500), tries: 1, body: 10_000, ..UpstreamLimits::default() }
 }
 
-/// What a tool says of a service at this address.
+/// Returns the failure of a tool for the service at this URL.
 async fn told(url: &str) -> Value {
     let mut talk = Talk::start(&server(shared(url, Some(KEY), limits())), Era::Session).await;
     let told = talk.call("getIndex", json!({"indexName": "hotels"})).await.unwrap_err();
@@ -49,7 +49,7 @@ async fn told(url: &str) -> Value {
 }
 
 #[tokio::test]
-async fn statuses_are_told_by_their_kind() {
+async fn each_status_has_its_kind() {
     for (status, kind) in [
         ("400 Bad Request", "invalid_request"),
         ("401 Unauthorized", "unauthorized"),
@@ -78,7 +78,7 @@ async fn statuses_are_told_by_their_kind() {
 }
 
 #[tokio::test]
-async fn a_time_to_wait_may_be_a_date() {
+async fn retry_after_may_be_a_date() {
     let past = "retry-after: Wed, 21 Oct 2015 07:28:00 GMT\r\n";
     assert_eq!(told(&answering("429 Too Many Requests", past, "{}").await).await["retryAfter"], 0);
     let future = "retry-after: Fri, 31 Dec 2100 23:59:59 GMT\r\n";
@@ -89,7 +89,7 @@ async fn a_time_to_wait_may_be_a_date() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_of_a_search_service_is_told() {
+async fn responses_that_are_not_from_a_search_service_are_reported() {
     let html = "<html><body>Bad gateway at http://127.0.0.1/some/path</body></html>";
     let told_html = told(&answering("502 Bad Gateway", "content-type: text/html\r\n", html).await).await;
     assert_eq!(told_html["error"], "server_error");
@@ -105,7 +105,7 @@ async fn what_is_no_answer_of_a_search_service_is_told() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_away_or_asleep_is_told() {
+async fn an_unreachable_service_and_a_timeout_are_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let asleep = format!("http://{}/some/path", listener.local_addr().unwrap());
     let slow = told(&asleep).await;
@@ -117,7 +117,7 @@ async fn a_service_that_is_away_or_asleep_is_told() {
 }
 
 #[tokio::test]
-async fn a_query_key_searches_and_is_told_what_it_cannot_do() {
+async fn a_query_key_can_search_and_gets_a_hint_for_other_calls() {
     let service = Service::with(true).await;
     let mut admin = Talk::start(&service.server(), Era::Session).await;
     let index = json!({"indexName": "hotels", "body": crate::service::hotels("hotels")});
@@ -134,7 +134,7 @@ async fn a_query_key_searches_and_is_told_what_it_cannot_do() {
     let refused = talk.call("createOrUpdateIndex", index).await.unwrap_err();
     assert_eq!((&refused["error"], &refused["status"]), (&json!("unauthorized"), &json!(403)));
     assert!(refused["hint"].as_str().unwrap().contains("query key"), "{refused:#}");
-    // What it cannot list is not listed; the rest is.
+    // Kinds that the key cannot list are skipped.
     let listed = talk.request("resources/list", json!({})).await.unwrap();
     assert_eq!(listed["resources"].as_array().unwrap().len(), 5);
 

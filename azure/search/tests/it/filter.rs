@@ -9,7 +9,7 @@ async fn built(stage: &mut Stage, conditions: Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn forms_become_filters_that_match_what_they_say() {
+async fn forms_become_filters_that_match_the_expected_documents() {
     let mut stage = Stage::start().await;
     stage.definition("buildFilter").await;
     for (conditions, filter, matches) in [
@@ -84,7 +84,7 @@ async fn forms_become_filters_that_match_what_they_say() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn problems_name_the_field_the_rule_the_fix_and_the_place() {
+async fn problems_have_a_field_a_rule_a_fix_and_a_position() {
     let mut stage = Stage::start().await;
     for (condition, field, rule, fix) in [
         (json!({"field": "ratign", "op": "eq", "value": 1}), "ratign", "unknownField", "write rating"),
@@ -125,7 +125,7 @@ async fn problems_name_the_field_the_rule_the_fix_and_the_place() {
         assert!(problem["fix"].as_str().unwrap().contains(fix), "{answer:#}");
         assert!(problem["at"].as_str().unwrap().starts_with("conditions.all[1]"), "{answer:#}");
     }
-    // All of them at once, and forms that are none.
+    // All problems are reported at once, including invalid forms.
     let answer =
         built(&mut stage, json!({"any": [{"field": "a", "op": "eq", "value": 1}, {"x": 1}, {}]})).await;
     let rules: Vec<&str> = answer["problems"]
@@ -138,7 +138,7 @@ async fn problems_name_the_field_the_rule_the_fix_and_the_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn texts_are_checked_with_the_place_of_the_mistake() {
+async fn filter_texts_are_checked_with_the_position_of_the_error() {
     let mut stage = Stage::start().await;
     let mut checked = async |filter: &str| {
         stage
@@ -166,7 +166,7 @@ async fn texts_are_checked_with_the_place_of_the_mistake() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_value_that_no_document_has_gets_its_nearest_ones() {
+async fn a_value_that_no_document_has_is_reported_with_similar_values() {
     let mut stage = Stage::start().await;
     let answer = built(&mut stage, json!({"field": "category", "op": "eq", "value": "Luxery"})).await;
     assert_eq!((&answer["valid"], &answer["matches"]), (&json!(true), &json!(0)), "{answer:#}");
@@ -179,7 +179,7 @@ async fn a_value_that_no_document_has_gets_its_nearest_ones() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_index_and_empty_arguments_are_told() {
+async fn an_unknown_index_and_empty_arguments_are_rejected() {
     let mut stage = Stage::start().await;
     let told =
         stage.client.call("buildFilter", json!({"indexName": "../servicestats", "filter": "a eq 1"})).await;

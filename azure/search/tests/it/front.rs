@@ -1,4 +1,4 @@
-//! The tools of definitions: what they save, show, compare and delete.
+//! The tools for definitions.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::service::{Service, hotels, server, some_hotels};
 use crate::talk::{ERAS, Era, Talk};
 
-/// One definition of every kind, in an order in which they can be made.
+/// Returns one definition of every kind, in an order in which they can be created.
 fn definitions() -> Vec<(&'static str, &'static str, Value)> {
     let mut index = hotels("hotels");
     index["semantic"] = json!({"configurations": [{"name": "s", "prioritizedFields": {"prioritizedContentFields": [{"fieldName": "title"}]}}]});
@@ -46,14 +46,14 @@ fn definitions() -> Vec<(&'static str, &'static str, Value)> {
 }
 
 #[tokio::test]
-async fn every_kind_is_made_shown_changed_and_deleted() {
+async fn every_kind_is_created_read_changed_and_deleted() {
     for era in ERAS {
         let service = Service::start().await;
         let mut talk = Talk::start(&service.server(), era).await;
         for (kind, argument, body) in definitions() {
             let name = body["name"].as_str().unwrap();
             let put = format!("createOrUpdate{kind}");
-            // The name is filled in where it is missing.
+            // A missing name is filled in.
             let mut nameless = body.clone();
             nameless.as_object_mut().unwrap().remove("name");
             let made =
@@ -65,7 +65,7 @@ async fn every_kind_is_made_shown_changed_and_deleted() {
 
             let shown = talk.call(&format!("get{kind}"), json!({argument: name})).await.unwrap();
             assert_eq!(shown["@odata.etag"], etag, "{kind}");
-            // What was shown can be sent back, with its nulls and our id.
+            // A definition from a result can be sent back, with its nulls and our id.
             let mut changed = made.clone();
             changed["description"] = json!("changed");
             let changed = json!({argument: name, "body": changed, "etag": etag});
@@ -101,7 +101,7 @@ async fn every_kind_is_made_shown_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_conflict_says_what_differs() {
+async fn a_conflict_contains_the_differences() {
     let service = Service::start().await;
     let mut talk = Talk::start(&service.server(), Era::Session).await;
     let put = |body: Value, etag: Option<&str>| {
@@ -126,7 +126,7 @@ async fn a_conflict_says_what_differs() {
 }
 
 #[tokio::test]
-async fn names_that_disagree_or_lead_elsewhere_are_refused() {
+async fn conflicting_names_and_path_traversal_are_rejected() {
     let service = Service::start().await;
     let mut talk = Talk::start(&service.server(), Era::Alone).await;
     let other = json!({"indexName": "hotels", "body": hotels("motels")});
@@ -138,7 +138,7 @@ async fn names_that_disagree_or_lead_elsewhere_are_refused() {
             ["invalid_request", "resource_not_found"].contains(&error["error"].as_str().unwrap()),
             "{name}: {error:#}"
         );
-        // Every one was asked for as an index of that name, and nothing else was reached.
+        // Every name was requested as the name of an index, and no other path was reached.
         assert!(error.get("counters").is_none());
     }
     for name in ["", " ", "a\0b", "a\r\nb"] {
@@ -153,7 +153,7 @@ async fn names_that_disagree_or_lead_elsewhere_are_refused() {
 }
 
 #[tokio::test]
-async fn what_is_destroyed_is_asked_for_first() {
+async fn deletions_need_confirmation() {
     for era in ERAS {
         let service = Service::start().await;
         let server = service.server();
@@ -177,7 +177,7 @@ async fn what_is_destroyed_is_asked_for_first() {
         reluctant.call("uploadDocuments", batch.clone()).await.unwrap_err();
         assert_eq!(reluctant.asked.len(), 3, "{:?}", reluctant.asked);
         assert!(reluctant.asked[2].contains("1 document "), "{:?}", reluctant.asked);
-        // Nothing to destroy, nothing to ask.
+        // Nothing is deleted, so no confirmation is needed.
         reluctant.call("deleteIndex", json!({"indexName": "nothing"})).await.unwrap();
         reluctant
             .call("createOrUpdateIndex", json!({"indexName": "hotels", "body": hotels("hotels")}))
@@ -197,7 +197,7 @@ async fn what_is_destroyed_is_asked_for_first() {
 }
 
 #[tokio::test]
-async fn a_body_is_checked_by_the_documents_schema_before_it_is_sent() {
+async fn a_body_is_validated_by_the_schema_of_the_document_before_it_is_sent() {
     let service = Service::start().await;
     let mut shared = service.shared();
     let schema = json!({
@@ -240,7 +240,7 @@ async fn a_body_is_checked_by_the_documents_schema_before_it_is_sent() {
 }
 
 #[tokio::test]
-async fn hints_say_what_calls_do() {
+async fn tools_have_the_correct_hints() {
     let service = Service::start().await;
     let mut talk = Talk::start(&service.server(), Era::Session).await;
     let listed = talk.request("tools/list", json!({})).await.unwrap();
@@ -253,7 +253,7 @@ async fn hints_say_what_calls_do() {
             "createOrUpdateIndex" | "createOrUpdateSynonymMap" | "uploadDocuments" => (false, true),
             _ if name.starts_with("createOrUpdate") => (false, false),
             _ if name.starts_with("delete") => (false, true),
-            // Tools of their own, with tests of their own.
+            // These tools have their own tests.
             "runIndexer" | "planIndexChange" | "diagnoseIndexer" => continue,
             _ => (true, false),
         };
@@ -262,12 +262,12 @@ async fn hints_say_what_calls_do() {
         assert!(tool["description"].as_str().unwrap().len() < 400, "{name}");
     }
     let bytes = listed.to_string().len();
-    // Three more tools lead to the other operations; together they stay below 40 KiB.
+    // Three more tools serve the other operations. Together they stay below 40 KiB.
     assert!(bytes <= 32 * 1024, "{bytes}");
 }
 
 #[tokio::test]
-async fn a_server_that_only_reads_offers_nothing_else() {
+async fn a_read_only_server_has_no_tools_that_write() {
     let service = Service::start().await;
     let mut shared = service.shared();
     shared.read_only = true;
@@ -285,7 +285,7 @@ async fn a_server_that_only_reads_offers_nothing_else() {
 }
 
 #[tokio::test]
-async fn connection_strings_are_never_shown_and_stay_when_sent_back() {
+async fn connection_strings_are_never_returned_and_are_kept_when_sent_back() {
     let service = Service::start().await;
     let mut talk = Talk::start(&service.server(), Era::Session).await;
     let body = json!({"type": "azureblob", "container": {"name": "c"},
@@ -303,7 +303,7 @@ async fn connection_strings_are_never_shown_and_stay_when_sent_back() {
 }
 
 #[tokio::test]
-async fn tools_are_listed_with_those_first_that_are_called_most() {
+async fn the_most_used_tools_are_listed_first() {
     let service = Service::start().await;
     let mut talk = Talk::start(&service.server(), Era::Session).await;
     let list = talk.request("tools/list", json!({})).await.unwrap();
@@ -317,7 +317,7 @@ async fn tools_are_listed_with_those_first_that_are_called_most() {
 }
 
 #[tokio::test]
-async fn failures_say_what_may_be_meant_and_whose_request_it_was() {
+async fn failures_contain_similar_names_and_the_request_id() {
     let service = Service::start().await;
     let mut talk = Talk::start(&service.server(), Era::Session).await;
     service.done("POST", "indexes", crate::service::hotels("hotels")).await;
@@ -333,13 +333,13 @@ async fn failures_say_what_may_be_meant_and_whose_request_it_was() {
         assert!(told["message"].as_str().unwrap().contains("longer than 128"), "{tool}: {told}");
     }
     let told = talk.call("getDocument", json!({"indexName": "hotels", "key": "nope"})).await.unwrap_err();
-    assert!(told.get("didYouMean").is_none(), "the index is there: {told}");
+    assert!(told.get("didYouMean").is_none(), "the index exists: {told}");
     let both = json!({"indexName": "hotels", "limit": 2, "top": 3});
     let told = talk.call("searchDocuments", both).await.unwrap_err();
-    assert!(told["message"].as_str().unwrap().contains("give one of them"), "{told}");
+    assert!(told["message"].as_str().unwrap().contains("set only one of them"), "{told}");
     let again = json!({"indexName": "hotels", "body": crate::service::hotels("hotels"), "createOnly": true});
     let told = talk.call("createOrUpdateIndex", again).await.unwrap_err();
-    assert!(told["hint"].as_str().unwrap().contains("one of this name already"), "{told}");
+    assert!(told["hint"].as_str().unwrap().contains("A definition with this name exists"), "{told}");
 }
 
 #[tokio::test]
@@ -349,7 +349,7 @@ async fn a_synonym_map_is_replaced_when_the_user_agrees() {
         let mut talk = Talk::with(&service.server(), era, Some(false)).await;
         let map = |rules: &str| json!({"synonymMapName": format!("map-{era:?}").to_lowercase(), "body": {"format": "solr", "synonyms": rules}});
         talk.call("createOrUpdateSynonymMap", map("a, b")).await.unwrap();
-        assert!(talk.asked.is_empty(), "a new one is not asked for");
+        assert!(talk.asked.is_empty(), "a new one needs no confirmation");
         talk.call("createOrUpdateSynonymMap", map("c, d")).await.unwrap_err();
         assert_eq!(talk.asked.len(), 1);
     }

@@ -1,4 +1,4 @@
-//! The tools of documents: search, look-up, batches, retrieval.
+//! The tools for documents: search, lookup, batches, retrieval.
 
 use bindpost_azure_search::SearchClient;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::service::{Service, hotels, server, some_hotels};
 use crate::talk::{ERAS, Era, Talk};
 
-/// A talk with a server over an index of so many hotels.
+/// Returns a client of a server over an index with this many hotels.
 async fn with_hotels(service: &Service, era: Era, count: usize, budget: usize) -> Talk {
     let mut shared = service.shared();
     shared.answer_bytes = budget;
@@ -23,7 +23,7 @@ fn keys(page: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_search_takes_the_whole_language() {
+async fn a_search_supports_the_complete_query_language() {
     for era in ERAS {
         let service = Service::start().await;
         let mut talk = with_hotels(&service, era, 30, 65_536).await;
@@ -52,7 +52,7 @@ async fn a_search_takes_the_whole_language() {
 }
 
 #[tokio::test]
-async fn pages_of_a_search_hold_every_hit_once() {
+async fn pages_of_a_search_contain_every_hit_once() {
     let service = Service::start().await;
     let mut talk = with_hotels(&service, Era::Alone, 57, 2_000).await;
     let query = json!({"indexName": "hotels", "orderby": "rating", "limit": 25, "facets": ["category"]});
@@ -84,7 +84,7 @@ async fn a_cursor_belongs_to_its_search() {
         let error = talk.call("searchDocuments", arguments).await.unwrap_err();
         assert_eq!(error["error"], "invalid_request", "{error:#}");
     }
-    // A request that is too long for a cursor is repeated with it.
+    // A request that is too long for a cursor is repeated together with it.
     let long = format!("motel {}", "x".repeat(20_000));
     let query = json!({"indexName": "hotels", "search": long, "limit": 2});
     let page = talk.call("searchDocuments", query.clone()).await.unwrap();
@@ -98,14 +98,14 @@ async fn a_cursor_belongs_to_its_search() {
 }
 
 #[tokio::test]
-async fn a_service_that_stops_early_says_itself_how_to_go_on() {
+async fn the_next_request_of_a_service_that_stops_early_is_used() {
     let body = r#"{"@odata.nextLink": "http://secret/", "value": [{"@search.score": 1.0, "id": "1", "v": [1, 2, 3]}],
         "@search.nextPageParameters": {"search": "x", "skip": 1, "top": 20, "facets": ["a"]}}"#;
     let url = crate::failures::answering("200 OK", "", body).await;
     let limits = bindpost_mcp_openapi::UpstreamLimits::default();
     let mut talk = Talk::start(&server(crate::service::shared(&url, None, limits)), Era::Session).await;
     let mut page = talk.call("searchDocuments", json!({"indexName": "hotels", "search": "x"})).await.unwrap();
-    // Its definition is no index's: what does not look like a vector stays.
+    // Its definition cannot be read, so only values that look like vectors are removed.
     assert_eq!(page["items"], json!([{"@search.score": 1.0, "id": "1", "v": [1, 2, 3]}]));
     for _ in 0..2 {
         assert_eq!(page["hasMore"], true);
@@ -116,7 +116,7 @@ async fn a_service_that_stops_early_says_itself_how_to_go_on() {
 }
 
 #[tokio::test]
-async fn vectors_are_left_out_unless_they_are_named() {
+async fn vectors_are_omitted_unless_they_are_selected() {
     let service = Service::start().await;
     let mut talk = with_hotels(&service, Era::Alone, 5, 65_536).await;
     let vector = json!([{"kind": "vector", "vector": [3.0, 1.0, 0.5], "fields": "embedding", "k": 2}]);
@@ -137,12 +137,12 @@ async fn vectors_are_left_out_unless_they_are_named() {
 }
 
 #[tokio::test]
-async fn a_partial_answer_is_told_as_one() {
+async fn a_partial_response_is_reported() {
     let service = Service::start().await;
     let mut talk = with_hotels(&service, Era::Session, 5, 65_536).await;
     let query = json!({"indexName": "hotels", "search": "motel", "queryType": "semantic", "semanticConfiguration": "s"});
     let found = talk.call("searchDocuments", query).await;
-    // The index has no semantic configuration: then it is refused, and said so.
+    // The index has no semantic configuration, so the query is rejected.
     let found = match found {
         Ok(found) => found,
         Err(error) => {
@@ -190,7 +190,7 @@ async fn documents_are_looked_up_counted_and_completed() {
 }
 
 #[tokio::test]
-async fn what_was_an_agent_is_a_knowledge_base_in_newer_versions() {
+async fn agents_are_knowledge_bases_in_newer_versions() {
     let service = Service::start().await;
     let mut shared = service.shared();
     shared.client = SearchClient::new(shared.client.upstream().clone(), "2026-04-01");
@@ -212,7 +212,7 @@ async fn what_was_an_agent_is_a_knowledge_base_in_newer_versions() {
 }
 
 #[tokio::test]
-async fn an_index_without_a_suggester_says_what_to_do() {
+async fn a_missing_suggester_is_reported_with_a_fix() {
     let service = Service::start().await;
     let mut talk = Talk::start(&service.server(), Era::Session).await;
     let mut index = hotels("plain");
@@ -223,21 +223,21 @@ async fn an_index_without_a_suggester_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_batch_is_told_item_by_item() {
+async fn the_result_of_a_batch_lists_each_document() {
     let service = Service::start().await;
     let mut talk = with_hotels(&service, Era::Alone, 2, 65_536).await;
     let batch = json!({"indexName": "hotels", "documents": [
         {"id": "h000", "rating": 5.0, "@search.action": "merge"},
-        {"id": "nobody", "rating": 5.0, "@search.action": "merge"},
+        {"id": "missing", "rating": 5.0, "@search.action": "merge"},
         {"id": "new", "title": "A new one"},
     ]});
     let done = talk.call("uploadDocuments", batch).await.unwrap();
     assert_eq!((&done["succeeded"], &done["failed"]), (&json!(2), &json!(1)));
     let first = &done["items"][0];
-    assert_eq!((&first["key"], &first["statusCode"]), (&json!("nobody"), &json!(404)), "{done}");
+    assert_eq!((&first["key"], &first["statusCode"]), (&json!("missing"), &json!(404)), "{done}");
     assert!(first["errorMessage"].is_string());
     let failed =
-        json!({"indexName": "hotels", "action": "merge", "documents": [{"id": "nobody", "rating": 1.0}]});
+        json!({"indexName": "hotels", "action": "merge", "documents": [{"id": "missing", "rating": 1.0}]});
     let failed = talk.call("uploadDocuments", failed).await.unwrap_err();
     assert_eq!(failed["items"][0]["statusCode"], 404, "{failed:#}");
     let many = json!({"indexName": "hotels", "documents": vec![json!({"id": "x"}); 1001]});

@@ -1,4 +1,4 @@
-//! Lists of definitions: pages, members, budget.
+//! Lists of definitions: pages, selected members, size limit.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn names(page: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn pages_go_on_after_a_name_whatever_is_added_or_deleted() {
+async fn pages_continue_after_a_name_when_definitions_are_added_or_deleted() {
     for era in ERAS {
         let service = Service::start().await;
         let mut talk = Talk::start(&service.server(), era).await;
@@ -30,7 +30,7 @@ async fn pages_go_on_after_a_name_whatever_is_added_or_deleted() {
         assert_eq!((&first["hasMore"], &first["total"]), (&json!(true), &json!(5)));
         talk.call("createOrUpdateSynonymMap", map("a-new-one")).await.unwrap();
         talk.call("deleteSynonymMap", json!({"synonymMapName": "map-01"})).await.unwrap();
-        // The selection goes on too.
+        // The selection is kept on the next page too.
         let second = json!({"limit": 2, "cursor": first["nextCursor"]});
         let second = talk.call("listSynonymMaps", second).await.unwrap();
         assert_eq!(second["items"], json!([{"name": "map-02"}, {"name": "map-03"}]));
@@ -55,7 +55,7 @@ async fn a_cursor_belongs_to_its_list() {
 }
 
 #[tokio::test]
-async fn members_are_selected_by_the_service_or_by_us() {
+async fn members_are_selected_by_the_service_or_by_the_server() {
     let service = Service::start().await;
     let mut talk = Talk::start(&service.server(), Era::Alone).await;
     talk.call(
@@ -75,7 +75,7 @@ async fn members_are_selected_by_the_service_or_by_us() {
     assert_eq!(whole["items"][0]["fields"].as_array().unwrap().len(), 5);
     let fields = talk.call("listIndexes", json!({"select": "fields"})).await.unwrap();
     assert!(fields["items"][0]["fields"][0]["type"].is_string(), "{fields}");
-    // The document of the service's interface knows the members.
+    // The API description contains the members.
     let whole = bindpost_azure_search::SearchServer::builder(service.shared().client).build().unwrap();
     let mut talk = Talk::start(whole.server(), Era::Alone).await;
     talk.call("listIndexes", json!({"select": "fields, @odata.etag"})).await.unwrap();
@@ -87,7 +87,7 @@ async fn members_are_selected_by_the_service_or_by_us() {
 }
 
 #[tokio::test]
-async fn a_list_shows_the_few_members_that_tell_definitions_apart() {
+async fn a_list_shows_the_brief_form_by_default() {
     let service = Service::start().await;
     service.with_indexer(json!({})).await;
     let mut talk = Talk::start(&service.server(), Era::Session).await;
@@ -111,7 +111,7 @@ async fn a_list_shows_the_few_members_that_tell_definitions_apart() {
 }
 
 #[tokio::test]
-async fn an_answer_holds_whole_items_within_its_budget() {
+async fn a_result_contains_complete_items_within_its_size_limit() {
     let service = Service::start().await;
     let mut shared = service.shared();
     shared.answer_bytes = 2048;

@@ -1,5 +1,5 @@
-//! Hostile values for every text that a tool takes: whatever is asked of the service stays within the collection that
-//! the tool works on, and the key goes nowhere but into its header.
+//! Hostile values in every string argument of a tool. Requests to the service must stay within the
+//! collection of the tool, and the key must be sent only in its header.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -39,7 +39,7 @@ const TRICKS: [&str; 22] = [
     "search.stats",
 ];
 
-/// What the tools of this server ask of a service: a collection, perhaps one thing in it, perhaps something of that.
+/// The paths that the tools may request: a collection, optionally one item, and optionally a part of it.
 const COLLECTIONS: [&str; 9] = [
     "indexes",
     "indexers",
@@ -66,7 +66,7 @@ const BELOW: [&str; 12] = [
     "retrieve",
 ];
 
-/// A value that a schema wants, with this text wherever a text goes.
+/// Returns a value for a schema, with this text in every string.
 fn value_of(schema: &Value, text: &str, depth: usize) -> Value {
     let schemas = ["oneOf", "anyOf"].iter().find_map(|keyword| schema.get(keyword)?.as_array()?.first());
     let schema = schemas.unwrap_or(schema);
@@ -121,7 +121,7 @@ fn check(seen: &Seen, host: &str, what: &str) {
     );
 }
 
-/// A segment without its key, of which nothing may end before its quotation mark.
+/// Returns a segment without its key, which must not contain an unescaped quotation mark.
 fn bare<'a>(segment: &'a str, what: &str) -> &'a str {
     let Some((name, key)) = segment.split_once("('") else { return segment };
     let key = key.strip_suffix("')").unwrap_or_else(|| panic!("{what}"));
@@ -129,7 +129,7 @@ fn bare<'a>(segment: &'a str, what: &str) -> &'a str {
     name
 }
 
-/// Calls every tool with every trick, or every so many, in every text, over a service that answers in turn.
+/// Calls every tool with the tricks in every string argument, on a service that answers in turn.
 async fn attack(
     step: usize,
     answers: impl Fn(&Seen, usize) -> (u16, &'static str) + Send + Sync + 'static,
@@ -167,7 +167,7 @@ async fn attack(
                 let what = format!("{name} {}", json!(arguments));
                 let call = talk.request("tools/call", json!({"name": name, "arguments": arguments}));
                 let result = tokio::time::timeout(Duration::from_secs(20), call).await;
-                let result = result.unwrap_or_else(|_| panic!("no end: {what}"));
+                let result = result.unwrap_or_else(|_| panic!("timeout: {what}"));
                 let result = result.unwrap_or_else(|error| panic!("{error}: {what}"));
                 assert!(!result.to_string().contains(KEY), "{result}");
                 for seen in std::mem::take(&mut *came.lock().unwrap()) {
@@ -181,13 +181,13 @@ async fn attack(
 }
 
 #[tokio::test]
-async fn no_text_leads_out_of_its_collection_when_there_is_nothing() {
+async fn no_argument_leaves_its_collection_on_an_empty_service() {
     let reached = attack(2, |_, _| (404, r#"{"error":{"code":"","message":"none"}}"#)).await;
     assert!(reached > 300, "{reached}");
 }
 
 #[tokio::test]
-async fn no_text_leads_out_of_its_collection_when_everything_is_odd() {
+async fn no_argument_leaves_its_collection_with_odd_responses() {
     let reached = attack(5, |_, before| match before % 5 {
         0 => (200, r#"{"value":[],"name":"../x","fields":[{"name":"../k","type":"Edm.String","key":true}]}"#),
         1 => (200, "[]"),
@@ -222,7 +222,7 @@ async fn resources_stay_in_their_collection() {
 }
 
 #[tokio::test]
-async fn long_errors_of_the_service_are_cut() {
+async fn long_errors_of_the_service_are_truncated() {
     let long = "word ".repeat(100_000);
     let body = json!({"error": {"code": long, "message": long, "target": long, "details": vec![json!({"message": long}); 500]}});
     let body = body.to_string();
@@ -235,7 +235,7 @@ async fn long_errors_of_the_service_are_cut() {
 }
 
 #[tokio::test]
-async fn answers_made_to_break_parsers_are_errors() {
+async fn malicious_responses_are_errors() {
     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     for body in
         [deep.into_bytes(), b"{\"name\":\"\xff\"}".to_vec(), b"{\"a\":1e99999}".to_vec(), b"<html>".to_vec()]
@@ -260,7 +260,7 @@ async fn answers_made_to_break_parsers_are_errors() {
 }
 
 #[tokio::test]
-async fn a_redirect_leads_nowhere_else() {
+async fn redirects_are_not_followed() {
     for to in [
         "/indexes('b')",
         "/servicestats",

@@ -1,4 +1,4 @@
-//! Access tokens for the service: from whom, for what, and what happens when one is refused.
+//! Access tokens for the service: their source, their scope, and the handling of rejected tokens.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use bindpost_mcp_openapi::{Credential, UpstreamError};
 
 use crate::upstream_service::{Answer, Service, answer, get};
 
-/// The n-th token, as Entra ID and the identity services answer.
+/// Returns the n-th token, as Entra ID and the identity services respond.
 fn token(before: usize) -> Answer {
     answer(200, &[], format!(r#"{{"access_token":"token-{before}","expires_in":"86400"}}"#))
 }
@@ -19,7 +19,7 @@ fn credential(variables: &[(&str, String)]) -> Credential {
 }
 
 #[tokio::test]
-async fn an_app_registration_asks_for_the_scope_of_search() {
+async fn an_app_registration_requests_the_scope_of_search() {
     let tokens = Service::start(|_, before| token(before)).await;
     let search = Service::start(|_, _| answer(200, &[], "in")).await;
     let upstream = search.upstream_as(credential(&[
@@ -33,7 +33,7 @@ async fn an_app_registration_asks_for_the_scope_of_search() {
     }
     assert!(search.seen().iter().all(|seen| seen.header("authorization") == Some("Bearer token-0")));
     let asked = tokens.seen();
-    assert_eq!(asked.len(), 1, "a token is kept");
+    assert_eq!(asked.len(), 1, "the token is cached");
     assert_eq!(asked[0].target, "/tenant/oauth2/v2.0/token");
     let form = String::from_utf8(asked[0].body.to_vec()).unwrap();
     assert!(form.contains("scope=https%3A%2F%2Fsearch.azure.com%2F.default"), "{form}");
@@ -42,7 +42,7 @@ async fn an_app_registration_asks_for_the_scope_of_search() {
 }
 
 #[tokio::test]
-async fn an_app_asks_its_platform_and_a_refused_token_is_replaced() {
+async fn a_managed_identity_is_used_and_a_rejected_token_is_replaced() {
     let tokens = Service::start(|_, before| token(before)).await;
     let search = Service::start(|seen, _| match seen.header("authorization") {
         Some("Bearer token-1") => answer(200, &[], "in"),
@@ -62,7 +62,7 @@ async fn an_app_asks_its_platform_and_a_refused_token_is_replaced() {
 }
 
 #[tokio::test]
-async fn without_a_token_nothing_is_sent_and_callers_are_not_told_why() {
+async fn without_a_token_nothing_is_sent_and_the_reason_is_hidden() {
     let tokens = Service::start(|_, _| answer(400, &[], r#"{"error_description":"unknown tenant"}"#)).await;
     let search = Service::start(|_, _| answer(200, &[], "")).await;
     let upstream = search.upstream_as(credential(&[

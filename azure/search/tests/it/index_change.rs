@@ -1,4 +1,4 @@
-//! `planIndexChange` with `apply`: in place, and blue-green behind an alias.
+//! `planIndexChange` with `apply`: in place, and as a blue-green rebuild behind an alias.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ fn index(name: &str) -> Value {
     ]})
 }
 
-/// The title can be filtered, and the stars are text: two changes that need another index.
+/// Returns a definition with two changes that need a new index: a filterable title, and stars as strings.
 fn wanted(name: &str) -> Value {
     let mut wanted = index(name);
     wanted["fields"][1]["filterable"] = true.into();
@@ -67,7 +67,7 @@ async fn updates_in_place_under_the_etag() {
         let applied = &told["applied"];
         assert_ne!(applied["etag"], step["etag"]);
         assert_eq!(service.done("GET", "indexes('hotels')", Value::Null).await["description"], text);
-        // The ETag of before is of no use any more.
+        // The old ETag is rejected.
         arguments["body"]["description"] = "three".into();
         let conflict = talk.call("planIndexChange", arguments).await.unwrap_err();
         assert_eq!((&conflict["error"], &conflict["currentETag"]), (&json!("conflict"), &applied["etag"]));
@@ -87,7 +87,7 @@ async fn rebuilds_behind_an_alias_with_all_documents() {
     alias(&service, "live", "hotels").await;
     for (era, (new, keeps)) in ERAS.into_iter().zip([("hotels-v2", true), ("hotels-v3", false)]) {
         let mut talk = Talk::with(&service.server(), era, Some(true)).await;
-        // Back and forth, so that there is something to do each time.
+        // The change alternates, so that each round has one.
         let body = if keeps { wanted("hotels") } else { index("hotels-v2") };
         let mut arguments = json!({"indexName": "live", "body": body, "keepOld": keeps});
         let plan = talk.call("planIndexChange", arguments.clone()).await.unwrap();
@@ -99,7 +99,7 @@ async fn rebuilds_behind_an_alias_with_all_documents() {
         arguments["apply"] = true.into();
         let called = talk.call("planIndexChange", arguments).await;
         if !keeps {
-            // Text that was made of numbers does not become numbers again: everything is as it was.
+            // Strings do not become numbers again, so the rebuild is rolled back.
             let failure = called.unwrap_err();
             assert!(failure["rolledBack"].as_str().unwrap().contains("deleted again"), "{failure:#}");
             assert_eq!(names(&service).await, ["hotels", "hotels-v2"]);
@@ -120,7 +120,7 @@ async fn rebuilds_behind_an_alias_with_all_documents() {
         );
         assert_eq!(service.done("GET", "aliases('live')", Value::Null).await["indexes"], json!([new]));
         assert_eq!(names(&service).await, ["hotels", "hotels-v2"]);
-        // Once more there is nothing to do.
+        // The same change again has no effect.
         let again = talk
             .call("planIndexChange", json!({"indexName": "live", "body": wanted("live"), "apply": true}))
             .await;
@@ -129,7 +129,7 @@ async fn rebuilds_behind_an_alias_with_all_documents() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_old_index_goes_if_it_is_not_to_be_kept_and_indexers_are_named() {
+async fn the_old_index_is_deleted_without_keep_old_and_indexers_are_listed() {
     let service = filled("rows", 10).await;
     alias(&service, "live", "rows").await;
     let source = json!({"name": "files", "type": "azureblob", "container": {"name": "rows"},
@@ -152,7 +152,7 @@ async fn the_old_index_goes_if_it_is_not_to_be_kept_and_indexers_are_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_copied_is_refused_before_anything_is_made() {
+async fn a_copy_that_would_lose_data_is_rejected_before_anything_is_created() {
     let service = Service::start().await;
     let mut hidden = index("hotels");
     hidden["fields"][1]["retrievable"] = false.into();
@@ -160,7 +160,7 @@ async fn what_cannot_be_copied_is_refused_before_anything_is_made() {
     let mut talk = Talk::with(&service.server(), Era::Session, Some(true)).await;
     let mut body = hidden.clone();
     body["fields"][2]["sortable"] = false.into();
-    // Without an alias first.
+    // First without an alias.
     let plan = talk.call("planIndexChange", json!({"indexName": "hotels", "body": body})).await.unwrap();
     assert_eq!(
         (&plan["strategy"], &plan["notRetrievableFields"]),
@@ -181,7 +181,7 @@ async fn what_cannot_be_copied_is_refused_before_anything_is_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_that_is_taken_is_refused_and_a_copy_that_was_left_is_gone_on_with() {
+async fn an_existing_name_is_rejected_and_an_interrupted_copy_is_continued() {
     let service = filled("hotels", 5).await;
     alias(&service, "live", "hotels").await;
     service.done("POST", "indexes", index("other")).await;
@@ -194,7 +194,7 @@ async fn a_name_that_is_taken_is_refused_and_a_copy_that_was_left_is_gone_on_wit
     assert_eq!((&done["applied"]["indexName"], &done["applied"]["documents"]), (&json!("left"), &json!(5)));
 }
 
-/// A service with an index of 120 documents behind an alias. `refuse` says what goes wrong.
+/// Starts a service with an index of 120 documents behind an alias. `refuse` selects what fails.
 async fn scripted(refuse: &'static str) -> (Scripted, Arc<AtomicBool>) {
     let exists = Arc::new(AtomicBool::new(false));
     let (there, uploaded) = (exists.clone(), AtomicUsize::new(0));
@@ -258,7 +258,7 @@ async fn scripted(refuse: &'static str) -> (Scripted, Arc<AtomicBool>) {
             ("POST", "/indexes('hotels-v2')/docs/search.index") => {
                 let keys: Vec<&str> =
                     body["value"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
-                // The first batch is too much for the service but for one document.
+                // The service is too busy for all documents of the first batch but one.
                 let is_first = uploaded.load(Ordering::SeqCst) == 0;
                 let outcome = |(n, key): (usize, &&str)| {
                     let code = if refuse == "upload" && *key == "k100" {
@@ -287,7 +287,7 @@ fn rebuild() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_service_was_too_busy_for_is_sent_again() {
+async fn documents_that_the_service_was_too_busy_for_are_retried() {
     let (service, exists) = scripted("nothing").await;
     let done = Talk::with(&service.server(), Era::Session, Some(true))
         .await
@@ -299,7 +299,7 @@ async fn what_the_service_was_too_busy_for_is_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rebuild_goes_on_as_a_task_when_the_client_can() {
+async fn a_rebuild_continues_as_a_task_if_the_client_supports_it() {
     let service = filled("hotels", 7).await;
     alias(&service, "live", "hotels").await;
     let can = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}, "elicitation": {}});
@@ -319,7 +319,7 @@ async fn a_rebuild_goes_on_as_a_task_when_the_client_can() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failure_before_the_switch_takes_the_new_index_back() {
+async fn a_failure_before_the_switch_deletes_the_new_index() {
     for what in ["upload", "switch", "changed"] {
         let (service, exists) = scripted(what).await;
         let failure = Talk::with(&service.server(), Era::Session, Some(true))
@@ -333,7 +333,7 @@ async fn a_failure_before_the_switch_takes_the_new_index_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_alias_that_somebody_else_has_changed_is_left_alone() {
+async fn an_alias_that_was_changed_meanwhile_is_not_switched() {
     let (service, exists) = scripted("412").await;
     let failure = Talk::with(&service.server(), Era::Alone, Some(true))
         .await
@@ -349,7 +349,7 @@ async fn an_alias_that_somebody_else_has_changed_is_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_rebuild_takes_the_new_index_back() {
+async fn a_cancelled_rebuild_deletes_the_new_index() {
     let (service, exists) = scripted("slow").await;
     let mut talk = Talk::start(&service.server(), Era::Session).await;
     let id = talk.send("tools/call", json!({"name": "planIndexChange", "arguments": rebuild()})).await;
@@ -364,5 +364,5 @@ async fn a_cancelled_rebuild_takes_the_new_index_back() {
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("the new index is still there");
+    panic!("the new index still exists");
 }

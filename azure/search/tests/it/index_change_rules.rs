@@ -1,4 +1,4 @@
-//! What `planIndexChange` says of a change is what the embedded service does with it.
+//! The plans of `planIndexChange` match the behaviour of the embedded service.
 
 use serde_json::{Value, json};
 
@@ -31,10 +31,10 @@ fn push(value: &mut Value, element: Value) {
 
 type Edit = fn(&mut Value);
 
-/// A change, and the strategy it should lead to (there is no alias).
+/// A change and the expected strategy without an alias.
 const CHANGES: [(&str, &str, Edit); 31] = [
     ("the same", "nothing", |_| {}),
-    ("defaults said out loud", "nothing", |new| new["fields"][2]["filterable"] = json!(true)),
+    ("explicit defaults", "nothing", |new| new["fields"][2]["filterable"] = json!(true)),
     ("nulls", "nothing", |new| new["fields"][2]["synonymMaps"] = json!(null)),
     ("new field", "updateInPlace", |new| push(&mut new["fields"], json!({"name": "x", "type": "Edm.Int32"}))),
     ("new subfield", "updateInPlace", |new| {
@@ -119,14 +119,14 @@ async fn the_plan_and_the_service_agree_change_by_change() {
         if strategy.starts_with("update") {
             let plan =
                 talk.call("planIndexChange", json!({"indexName": "hotels", "body": wanted})).await.unwrap();
-            assert_eq!(plan["strategy"], "nothing", "{name}: done, so nothing is left: {plan:#}");
+            assert_eq!(plan["strategy"], "nothing", "{name}: applied, so no change is left: {plan:#}");
         }
         service.done("DELETE", "indexes('hotels')", Value::Null).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn definitions_that_no_index_can_have() {
+async fn impossible_definitions_are_rejected() {
     let service = Service::start().await;
     service.done("POST", "indexes", base()).await;
     let mut talk = Talk::with(&service.server(), Era::Alone, Some(true)).await;
@@ -144,6 +144,6 @@ async fn definitions_that_no_index_can_have() {
         let refused =
             talk.call("planIndexChange", json!({"indexName": "hotels", "body": wanted, "apply": true})).await;
         assert_eq!(refused.unwrap_err()["error"], "invalid_request");
-        assert!(talk.asked.is_empty(), "nobody is asked for what cannot be done");
+        assert!(talk.asked.is_empty(), "an impossible change needs no confirmation");
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::service::{Scripted, Service, server, shared};
 use crate::talk::{ERAS, Era, Talk};
 
-/// What the tools work with when nobody calls the service.
+/// Returns the state of the tools without a service.
 fn nowhere() -> SearchServerState {
     shared("http://127.0.0.1:9", None, UpstreamLimits::default())
 }
@@ -25,7 +25,7 @@ fn rows(count: usize) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_to_the_end_and_tells_what_was_done_in_both_eras() {
+async fn runs_to_the_end_and_returns_the_counts_in_legacy_and_modern_revisions() {
     let service = Service::start().await;
     service.put_file("rows", "a.jsonl", &rows(25));
     service.with_indexer(json!({})).await;
@@ -42,7 +42,8 @@ async fn runs_to_the_end_and_tells_what_was_done_in_both_eras() {
             (&told["status"], &told["itemsFailed"], &told["attached"]),
             (&json!("success"), &json!(0), &json!(false))
         );
-        // The first run takes both files, the second only the new one: neither is fooled by the run before it.
+        // The first run reads both files, the second only the new one. Neither is confused by the
+        // previous run.
         assert_eq!(told["itemsProcessed"], if number == 0 { 26 } else { 1 }, "{told}");
         assert_eq!((&told["indexerName"], &told["clientRequestId"]), (&json!("loader"), &json!("abc")));
         assert!(told["durationSeconds"].as_f64().unwrap() >= 0.0);
@@ -82,7 +83,7 @@ async fn a_run_that_fails_is_an_error_with_the_same_json() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reset_is_asked_for_and_its_trace_is_not_the_end() {
+async fn a_reset_needs_confirmation_and_its_entry_is_not_the_end() {
     let service = Service::start().await;
     service.put_file("rows", "a.jsonl", &rows(3));
     service.with_indexer(json!({})).await;
@@ -100,7 +101,7 @@ async fn a_reset_is_asked_for_and_its_trace_is_not_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn read_only_servers_do_not_offer_it() {
+async fn read_only_servers_do_not_have_run_indexer() {
     let mut talk =
         Talk::start(&server(SearchServerState { read_only: true, ..nowhere() }), Era::Session).await;
     let listed = talk.request("tools/list", json!({})).await.unwrap();
@@ -124,13 +125,13 @@ async fn definitions_are_small() {
     let listed = talk.request("tools/list", json!({})).await.unwrap();
     for tool in listed["tools"].as_array().unwrap() {
         let bytes = tool.to_string().len();
-        // The whole query language takes more.
+        // `searchDocuments` needs more for the query language.
         let most = if tool["name"] == "searchDocuments" { 3072 } else { 1331 };
         assert!(bytes <= most, "{bytes}: {tool}");
     }
 }
 
-/// A run as the service tells of it.
+/// Returns a run as in the status of the service.
 fn run(status: &str, start: &str, end: Option<&str>, items: u64) -> Value {
     json!({"status": status, "startTime": start, "endTime": end, "itemsProcessed": items, "itemsFailed": 0,
         "errors": [], "warnings": []})
@@ -142,11 +143,11 @@ fn status(overall: &str, last: &Value, history: &[Value]) -> Value {
 
 const OLD: &str = "2020-01-01T00:00:00Z";
 const OLD_END: &str = "2020-01-01T00:01:00Z";
-// After every time that a service of this test could have taken a run.
+// A time after any run of this test.
 const NEW: &str = "2100-01-01T00:00:00Z";
 const NEW_END: &str = "2100-01-01T00:00:09Z";
 
-/// A service whose `search.status` says one after the other, the last for ever.
+/// Starts a service whose `search.status` returns these responses in turn, and then the last one forever.
 async fn saying(run_status: u16, says: Vec<(u16, Value)>) -> Scripted {
     let looked = Arc::new(AtomicUsize::new(0));
     Scripted::start(move |_, path, _| {
@@ -165,7 +166,7 @@ async fn told_of(service: &Scripted, arguments: Value) -> Value {
     let mut talk = Talk::with(&service.server(), Era::Session, Some(true)).await;
     let told = talk.call("runIndexer", arguments).await;
     let steps = steps(&mut talk);
-    assert!(steps.windows(2).all(|pair| pair[0] < pair[1]), "progress only rises: {steps:?}");
+    assert!(steps.windows(2).all(|pair| pair[0] < pair[1]), "progress must increase: {steps:?}");
     told.unwrap_or_else(|failure| failure)
 }
 
@@ -187,7 +188,7 @@ async fn a_status_that_lags_behind_does_not_end_the_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_with_the_start_of_the_one_before_is_known_by_its_end() {
+async fn a_run_with_the_same_start_as_the_previous_one_is_identified_by_its_end() {
     let old = run("success", OLD, Some(NEW), 7);
     let new = run("transientFailure", OLD, Some(NEW_END), 1);
     let says =
@@ -197,7 +198,7 @@ async fn a_run_with_the_start_of_the_one_before_is_known_by_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_was_under_way_is_not_ours_unless_we_attach_to_it() {
+async fn an_earlier_run_in_progress_is_not_ours_unless_we_attach_to_it() {
     let earlier = |status: &str, end| run(status, OLD, end, 3);
     let ours = run("success", NEW, Some(NEW_END), 4);
     let ended = earlier("success", Some(NEW));
@@ -214,7 +215,7 @@ async fn a_run_that_was_under_way_is_not_ours_unless_we_attach_to_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn our_run_is_found_behind_a_later_one() {
+async fn our_run_is_found_despite_a_later_one() {
     let ours = run("success", NEW, Some(NEW_END), 4);
     let later = run("inProgress", "2100-01-01T00:01:00Z", None, 1);
     let says = vec![(200, status("running", &Value::Null, &[])), (200, status("running", &later, &[ours]))];
@@ -223,8 +224,8 @@ async fn our_run_is_found_behind_a_later_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_ended_before_ours_was_taken_is_not_ours() {
-    // The first look came too early to show it.
+async fn a_run_that_ended_before_ours_was_accepted_is_not_ours() {
+    // The first poll did not contain it yet.
     let earlier = run("success", "2021-01-01T00:00:00Z", Some("2021-01-01T00:00:05Z"), 3);
     let ours = run("success", NEW, Some(NEW_END), 4);
     let says = vec![
@@ -237,7 +238,7 @@ async fn a_run_that_ended_before_ours_was_taken_is_not_ours() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ends_on_reset_and_on_an_indexer_that_is_broken() {
+async fn ends_on_a_reset_and_on_an_indexer_in_error() {
     let old = run("success", OLD, Some(OLD_END), 7);
     let reset = run("reset", NEW, Some(NEW), 0);
     let before = (200, status("running", &old, &[]));
@@ -248,7 +249,7 @@ async fn ends_on_reset_and_on_an_indexer_that_is_broken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn time_that_is_up_is_no_failure() {
+async fn a_timeout_is_no_failure() {
     let under_way = run("inProgress", NEW, None, 12);
     let says = vec![(200, status("running", &Value::Null, &[])), (200, status("running", &under_way, &[]))];
     let service = saying(202, says).await;
@@ -264,7 +265,7 @@ async fn time_that_is_up_is_no_failure() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cancelling_stops_the_polling() {
+async fn cancellation_stops_polling() {
     let under_way = run("inProgress", NEW, None, 1);
     let says = vec![(200, status("running", &Value::Null, &[])), (200, status("running", &under_way, &[]))];
     let service = saying(202, says).await;
@@ -278,12 +279,12 @@ async fn cancelling_stops_the_polling() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     let looked = service.asked("search.status");
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(service.asked("search.status"), looked, "nobody looks any more");
+    assert_eq!(service.asked("search.status"), looked, "polling continues");
     assert_eq!(service.asked("search.run"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn goes_on_as_a_task() {
+async fn continues_as_a_task() {
     let service = Service::start().await;
     service.put_file("rows", "a.jsonl", &rows(5));
     service.with_indexer(json!({})).await;

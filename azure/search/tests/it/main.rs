@@ -1,6 +1,6 @@
-//! The server from outside: an MCP client in front, the embedded search service behind.
+//! Tests of the server with an MCP client and the embedded search service.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod diagnose;
 mod embedded;

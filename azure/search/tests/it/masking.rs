@@ -1,4 +1,4 @@
-//! A search service that repeats our key, in every way that software writes text: no result has it.
+//! A search service that echoes our key in many encodings. No result may contain it.
 
 use bindpost_mcp_openapi::UpstreamLimits;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::upstream_service::{Service, answer};
 
 const KEY: &str = "Kx+/q=7&p%h-the-key-of-the-operator";
 
-/// As JSON's source writes it.
+/// Returns the encodings of the key as JSON source.
 fn spellings() -> Vec<String> {
     let numbers: String = KEY.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
     let lower: String = KEY.bytes().map(|byte| format!("%{byte:02x}")).collect();
@@ -30,7 +30,7 @@ fn spellings() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn no_spelling_of_the_key_comes_back() {
+async fn no_encoding_of_the_key_is_returned() {
     for spelled in spellings() {
         let told = format!(
             "{{\"name\":\"a{spelled}\",\"{spelled}\":1,\"fields\":[{{\"name\":\"{spelled}\",\"type\":\"Edm.String\",\
@@ -68,7 +68,7 @@ async fn no_spelling_of_the_key_comes_back() {
             ));
             for (what, said) in said {
                 let text = said.to_string();
-                // The tail is plain in every spelling but those of each letter.
+                // The end of the key is plain in every encoding except those of each letter.
                 let letters = ["Kx+/q", "operator", "\\u006f\\\\u0070", "%6f%70%65%72"];
                 assert!(letters.iter().all(|part| !text.contains(part)), "{what}, {spelled}: {text}");
             }

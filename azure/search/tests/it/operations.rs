@@ -1,5 +1,5 @@
-//! The operations of a document as a client of the server sees them: found, described, and every schema of them. Once for
-//! the built-in document, once for the service's own Swagger.
+//! The operations of an API description as a client sees them: found and described with all schemas.
+//! Tested with the built-in description and with the service's own Swagger.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,31 +12,31 @@ use crate::service::VERSION;
 use crate::swagger::{compile, files, subtypes};
 use crate::talk::{Era, Talk};
 
-/// As much as a list of tools may hold.
+/// Maximum size of a list of tools.
 const LIST_BYTES: usize = 40 * 1024;
 
-/// The service's own document, where it is at hand.
+/// Loads the service's own description, if it is available.
 pub(crate) fn real(test: &str) -> Option<Document> {
     let files = files(test)?;
     Some(Document::load(&files, &LoadOptions::default()).expect("a good document"))
 }
 
-/// A server that has no service behind it: none is needed to describe.
+/// Builds a server without a service, which is not needed for descriptions.
 fn server(document: Document) -> SearchServer {
     let client = remote_client("http://127.0.0.1:9", api_key_credential("none"), VERSION).expect("a client");
     SearchServer::builder(client).document(document).build().expect("a server")
 }
 
-/// What a client was told of the operations.
+/// What a client has read about the operations.
 struct Told {
     described: BTreeMap<String, Value>,
-    /// Definitions that were looked up, with their answers.
+    /// Definitions that were looked up, with their responses.
     definitions: BTreeMap<String, Value>,
     talk: Talk,
 }
 
 impl Told {
-    /// Finds all operations, page by page, and has each described.
+    /// Finds all operations, page by page, and describes each.
     async fn all(server: &Server) -> Told {
         let mut talk = Talk::start(server, Era::Session).await;
         let listed = talk.request("tools/list", json!({})).await.expect("a list");
@@ -64,7 +64,7 @@ impl Told {
         Told { described, definitions: BTreeMap::new(), talk }
     }
 
-    /// The definitions that schemas lead to, whether they are shown whole or have to be looked up.
+    /// Returns the definitions that a schema refers to, inline or by lookup.
     async fn reached(&mut self, schema: &str) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         let mut waiting: Vec<String> = Vec::new();
@@ -83,7 +83,7 @@ impl Told {
         names
     }
 
-    /// One definition, as `describeOperation` tells it.
+    /// Returns one definition from `describeOperation`.
     async fn definition(&mut self, name: &str) -> Value {
         if let Some(known) = self.definitions.get(name) {
             return known.clone();
@@ -104,7 +104,7 @@ impl Told {
     }
 }
 
-/// The definitions in a schema, and those that it says are to be read elsewhere.
+/// Collects the definitions in a schema, and those that must be read separately.
 fn collect(schema: &Value, names: &mut BTreeSet<String>, elsewhere: &mut Vec<String>) {
     if let Some(Value::Object(definitions)) = schema.get("$defs") {
         names.extend(definitions.keys().map(|name| name.trim_end_matches(".itself").to_owned()));
@@ -120,7 +120,7 @@ fn collect(schema: &Value, names: &mut BTreeSet<String>, elsewhere: &mut Vec<Str
     }
 }
 
-/// All of it for one document; `wanted` are its subtypes.
+/// Checks one description. `wanted` contains its subtypes.
 async fn is_told(document: Document, wanted: &BTreeSet<String>) {
     assert_eq!(wanted.len(), 113);
     let ids: BTreeSet<String> = document.operations.iter().map(|operation| operation.id.clone()).collect();
@@ -136,7 +136,7 @@ async fn is_told(document: Document, wanted: &BTreeSet<String>) {
             compile(&described["outputSchema"], id);
         }
     }
-    // The others answer nothing but a status.
+    // The other operations respond with a status only.
     let answering = told.described.values().filter(|told| told["outputSchema"].is_object()).count();
     assert_eq!(answering, 47);
 
@@ -152,7 +152,7 @@ async fn is_told(document: Document, wanted: &BTreeSet<String>) {
 }
 
 #[tokio::test]
-async fn the_built_in_document_is_told_whole() {
+async fn the_built_in_document_is_described_completely() {
     let text: Value = serde_saphyr::from_str(&api::text()).expect("YAML");
     let schemas = text["components"]["schemas"].as_object().expect("schemas").values();
     let mappings = schemas.filter_map(|schema| schema["discriminator"]["mapping"].as_object());
@@ -162,15 +162,15 @@ async fn the_built_in_document_is_told_whole() {
 }
 
 #[tokio::test]
-async fn the_real_document_is_told_whole() {
-    let Some(files) = files("the_real_document_is_told_whole") else { return };
+async fn the_real_document_is_described_completely() {
+    let Some(files) = files("the_real_document_is_described_completely") else { return };
     let document = Document::load(&files, &LoadOptions::default()).expect("a good document");
     is_told(document, &subtypes(&files)).await;
 }
 
 #[tokio::test]
-async fn a_bridge_without_tools_of_its_own_stays_within_the_budget() {
-    let documents = [Some(api::document().expect("a document")), real("a_bridge_without_tools_of_its_own")];
+async fn a_bridge_without_other_tools_stays_within_the_size_limit() {
+    let documents = [Some(api::document().expect("a document")), real("a_bridge_without_other_tools")];
     for document in documents.into_iter().flatten() {
         let upstream = Upstream::new("http://127.0.0.1:9", Credential::None, UpstreamLimits::default());
         let bridge = Bridge::builder(document, upstream.expect("an upstream")).build().expect("a bridge");

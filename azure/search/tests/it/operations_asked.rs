@@ -1,4 +1,5 @@
-//! Operations without a tool of their own, through `callOperation`: no way round what the other tools see to.
+//! Operations without their own tool, through `callOperation`. They have the same safeguards as the
+//! other tools.
 
 use bindpost_azure_search::{SearchClient, SearchServer, SearchServerBuilder};
 use bindpost_mcp_openapi::UpstreamLimits;
@@ -23,7 +24,7 @@ async fn with_hotels() -> Service {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_deletes_is_asked_for_whichever_tool_does_it() {
+async fn deletions_need_confirmation_in_every_tool() {
     let service = with_hotels().await;
     let server = whole(service.shared().client).build().unwrap();
     for era in ERAS {
@@ -35,7 +36,7 @@ async fn what_deletes_is_asked_for_whichever_tool_does_it() {
             let batch = json!({"indexName": "hotels", "documents": [document]});
             talk.call("uploadDocuments", batch).await.unwrap_err();
         }
-        // What is null is not there: the action of the batch counts.
+        // A null action is missing, so the action of the batch applies.
         let document = json!({"@search.action": null, "id": "h001"});
         let batch = json!({"indexName": "hotels", "action": "delete", "documents": [document]});
         talk.call("uploadDocuments", batch).await.unwrap_err();
@@ -53,17 +54,17 @@ async fn what_deletes_is_asked_for_whichever_tool_does_it() {
             call(&mut talk, operation, arguments).await.unwrap_err();
             assert_eq!(talk.asked.split_off(asked).len(), 1, "{operation}");
         }
-        // The schema of the operation knows one way to write it.
+        // The schema of the operation allows only one spelling.
         assert_eq!(talk.asked.len(), 6, "{:?}", talk.asked);
         let batch = json!({"indexName": "hotels", "body": {"value": some_hotels(1)}});
         call(&mut talk, "Documents_Index", batch).await.unwrap();
-        assert_eq!(talk.asked.len(), 6, "an upload is not asked for");
+        assert_eq!(talk.asked.len(), 6, "an upload needs no confirmation");
     }
     assert_eq!(service.done("GET", "indexes('hotels')/docs/$count", Value::Null).await, 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_only_reads_has_no_operation_that_writes() {
+async fn a_read_only_server_has_no_operation_that_writes() {
     let service = with_hotels().await;
     let server = whole(service.shared().client).read_only(true).confirms(false).build().unwrap();
     let mut talk = Talk::start(server.server(), Era::Session).await;
@@ -76,11 +77,11 @@ async fn a_server_that_only_reads_has_no_operation_that_writes() {
         ("Indexes_CreateOrUpdate", json!({"indexName": "hotels", "body": hotels("hotels")})),
     ] {
         let told = call(&mut talk, operation, arguments).await.unwrap_err();
-        assert!(told.as_str().unwrap().contains("this server only reads"), "{told}");
+        assert!(told.as_str().unwrap().contains("this server is read-only"), "{told}");
     }
     let listed = call(&mut talk, "Indexes_List", json!({})).await.unwrap();
-    assert!(listed.get("@odata.context").is_none(), "it names the service's address: {listed}");
-    // Nor does the name of an index lead to one.
+    assert!(listed.get("@odata.context").is_none(), "it contains the URL of the service: {listed}");
+    // The name of an index does not lead to one either.
     let name = "hotels')/docs/search.index";
     let told = call(&mut talk, "Indexes_Analyze", json!({"indexName": name, "body": {"text": "a"}})).await;
     assert_eq!(told.unwrap_err()["status"], 404);
@@ -90,7 +91,7 @@ async fn a_server_that_only_reads_has_no_operation_that_writes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn secrets_of_definitions_are_hidden_and_documents_are_left_as_they_are() {
+async fn secrets_of_definitions_are_hidden_and_documents_are_not_changed() {
     let service = Scripted::start(|_, path, _| {
         let source = json!({"name": "s", "credentials": {"connectionString": "AccountKey=abc"}});
         let skills = json!({"name": "k", "cognitiveServices":
@@ -122,7 +123,7 @@ async fn secrets_of_definitions_are_hidden_and_documents_are_left_as_they_are() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cursor_goes_with_the_search_that_it_came_from() {
+async fn a_cursor_is_valid_for_its_own_search_only() {
     let service = with_hotels().await;
     let mut talk = Talk::start(&service.server(), Era::Session).await;
     let asked = json!({"indexName": "hotels", "search": "motel", "limit": 1});
@@ -141,7 +142,7 @@ async fn a_cursor_goes_with_the_search_that_it_came_from() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_document_that_is_too_long_comes_without_its_longest_fields() {
+async fn a_document_that_is_too_long_is_returned_without_its_longest_fields() {
     let service = with_hotels().await;
     let long = json!({"id": "long", "title": "word ".repeat(1000), "category": "Luxury"});
     service.done("POST", "indexes('hotels')/docs/search.index", json!({"value": [long]})).await;
@@ -154,7 +155,7 @@ async fn a_document_that_is_too_long_comes_without_its_longest_fields() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_alias_is_as_good_as_the_index() {
+async fn an_alias_can_be_used_like_its_index() {
     let service = with_hotels().await;
     service.done("POST", "aliases", json!({"name": "live", "indexes": ["hotels"]})).await;
     let mut talk = Talk::start(&service.server(), Era::Session).await;

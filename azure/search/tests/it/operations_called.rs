@@ -1,5 +1,5 @@
-//! Every operation of a document, called through `callOperation` against the embedded service with its sample; every
-//! answer is what the document says it is.
+//! Every operation of a description, called through `callOperation` on the embedded service with its
+//! sample. Every response is validated against the description.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,10 +14,11 @@ use crate::scratch::Scratch;
 use crate::swagger::compile;
 use crate::talk::{Era, Talk};
 
-/// The one operation that the service refuses, as docs/search-service.md says: folders have no permissions to resync.
+/// The only operation that the service rejects, as docs/search-service.md describes: folders have no
+/// permissions to resync.
 const REFUSED: &str = "Indexers_Resync";
 
-/// What is made, shown, changed and deleted: the beginning of the operations' ids, the argument that names one, and one.
+/// The kinds of definitions: the prefix of the operation ids, the name argument, and one definition.
 fn kinds() -> [(&'static str, &'static str, Value); 8] {
     let field = |name: &str, key: bool| json!({"name": name, "type": "Edm.String", "key": key});
     let split = json!({
@@ -64,25 +65,25 @@ fn kinds() -> [(&'static str, &'static str, Value); 8] {
     ]
 }
 
-/// A client of the server, and what each answer has to be.
+/// A client of the server, and the schemas of its responses.
 struct Tour {
     talk: Talk,
     document: Document,
-    /// Output schemas: as `describeOperation` tells them, and as tools list them where each operation has one.
+    /// Output schemas, from `describeOperation` and from a tool list with one tool per operation.
     promised: BTreeMap<String, Vec<Value>>,
     described: BTreeSet<String>,
     called: BTreeSet<String>,
 }
 
 impl Tour {
-    /// The answer to an operation, after it was held against the document.
+    /// Calls an operation and validates its response against the description.
     async fn call(&mut self, id: &str, arguments: Value) -> Value {
         let answer = self.ask(id, arguments.clone()).await;
         let answer = answer.unwrap_or_else(|failure| panic!("{id} {arguments}: {failure}"));
-        let operation = self.document.operation(id).expect("it is in the document");
+        let operation = self.document.operation(id).expect("the operation exists");
         if let Some(schema) = operation.success().and_then(|success| success.schema.as_ref()) {
             let whole = self.document.whole_schema(schema, SchemaPurpose::Output);
-            // Numbers and texts are told as the value of an object.
+            // Numbers and strings are returned as the value of an object.
             let is_bare = whole["type"] != "object" && whole.get("properties").is_none();
             let told = if is_bare && answer.get("value").is_some() { &answer["value"] } else { &answer };
             let errors: Vec<String> =
@@ -91,7 +92,7 @@ impl Tour {
         }
         if !self.described.contains(id) {
             let told =
-                self.talk.call("describeOperation", json!({"operation": id})).await.expect("it is told");
+                self.talk.call("describeOperation", json!({"operation": id})).await.expect("the description");
             let schema = Some(told["outputSchema"].clone()).filter(Value::is_object);
             self.promised.entry(id.to_owned()).or_default().extend(schema);
             self.described.insert(id.to_owned());
@@ -109,7 +110,7 @@ impl Tour {
         self.talk.call("callOperation", json!({"operation": id, "arguments": arguments})).await
     }
 
-    /// The status of the sample's indexer, when no run is under way.
+    /// Waits until the sample's indexer is idle and returns its status.
     async fn idle(&mut self) -> Value {
         for _ in 0..300 {
             let status =
@@ -119,11 +120,11 @@ impl Tour {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("the indexer does not end")
+        panic!("the indexer does not finish")
     }
 }
 
-/// Makes one of each kind, and changes it.
+/// Creates one definition of each kind and changes it.
 async fn definitions(tour: &mut Tour) {
     for (kind, argument, body) in kinds() {
         let name = &body["name"];
@@ -135,7 +136,7 @@ async fn definitions(tour: &mut Tour) {
         let all = all["value"].as_array().expect("a list");
         assert!(all.len() >= if kind == "Skillsets" { 1 } else { 2 }, "{kind}: {all:?}");
         assert!(all.iter().any(|one| one["name"] == *name));
-        // What was shown can be handed back as it is.
+        // A definition from a response can be sent back unchanged.
         let condition = json!({argument: name, "body": shown, "If-Match": shown["@odata.etag"]});
         let changed = tour.call(&format!("{kind}_CreateOrUpdate"), condition).await;
         assert_ne!(changed["@odata.etag"], made["@odata.etag"], "{kind}");
@@ -171,7 +172,7 @@ async fn documents(tour: &mut Tour) {
     assert!(by_get["@search.facets"]["region"].is_array());
     let body = json!({"search": "otter", "vectorQueries": [vector], "debug": "vector"});
     tour.call("Documents_SearchPost", json!({"indexName": "trails", "body": body})).await;
-    // In part: without a model the answer is what keywords find, and says so.
+    // Partial: without a model the result is that of keywords, and contains the reason.
     let body = json!({"search": "otter", "queryType": "semantic", "semanticConfiguration": "reading",
         "answers": "extractive", "captions": "extractive"});
     let partly = tour.call("Documents_SearchPost", json!({"indexName": "trails", "body": body})).await;
@@ -219,7 +220,7 @@ async fn indexers(tour: &mut Tour) {
     let skills = json!({"skillsetName": "one", "body": {"skillNames": ["split"]}});
     tour.call("Skillsets_ResetSkills", skills).await;
     let options = json!({"indexerName": "trail-reports-indexer", "body": {"options": ["permissions"]}});
-    let refused = tour.ask(REFUSED, options).await.expect_err("it is refused");
+    let refused = tour.ask(REFUSED, options).await.expect_err("the operation is rejected");
     assert_eq!(
         (&refused["error"], &refused["status"]),
         (&json!("invalid_request"), &json!(400)),
@@ -227,18 +228,19 @@ async fn indexers(tour: &mut Tour) {
     );
 }
 
-/// Deletes what was made; the user is asked each time.
+/// Deletes the created definitions. Each deletion needs confirmation.
 async fn deletions(tour: &mut Tour) {
     for (kind, argument, body) in kinds().into_iter().rev() {
         let name = &body["name"];
         tour.call(&format!("{kind}_Delete"), json!({argument: name})).await;
-        let gone = tour.ask(&format!("{kind}_Get"), json!({argument: name})).await.expect_err("it is gone");
+        let gone =
+            tour.ask(&format!("{kind}_Get"), json!({argument: name})).await.expect_err("it is deleted");
         assert_eq!((&gone["error"], &gone["status"]), (&json!("resource_not_found"), &json!(404)), "{gone}");
     }
     assert!(tour.talk.asked.len() >= 8, "{:?}", tour.talk.asked);
 }
 
-/// The output schemas of tools, for a bridge that may list as much as it likes.
+/// Returns the output schemas of tools, from a bridge without a size limit.
 async fn listed(document: Document, service: &EmbeddedService) -> BTreeMap<String, Vec<Value>> {
     let upstream = Upstream::clone(service.client().upstream());
     let bridge = Bridge::builder(document, upstream).list_budget(usize::MAX).build().expect("a bridge");

@@ -9,7 +9,7 @@ fn field<'a>(profile: &'a Value, name: &str) -> &'a Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fields_are_told_with_fill_values_ranges_and_vectors() {
+async fn fields_have_fill_rates_values_ranges_and_vectors() {
     let mut stage = Stage::start().await;
     stage.definition("profileIndex").await;
     let profile = stage.call("profileIndex", json!({"indexName": "hotels"})).await;
@@ -17,7 +17,7 @@ async fn fields_are_told_with_fill_values_ranges_and_vectors() {
         (&profile["documents"], &profile["sampled"], &profile["key"]),
         (&json!(5), &json!(5), &json!("id"))
     );
-    assert_eq!(profile["note"], "All documents were looked at.");
+    assert_eq!(profile["note"], "All documents were read.");
     assert_eq!(profile["scoringProfiles"], json!(["titles"]));
     assert_eq!(profile["suggesters"], json!(["sg"]));
     assert_eq!(profile["semanticConfigurations"], json!(["words"]));
@@ -49,7 +49,7 @@ async fn fields_are_told_with_fill_values_ranges_and_vectors() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sample_says_that_it_is_one_and_hints_need_enough_documents() {
+async fn a_sample_is_marked_as_one_and_hints_need_enough_documents() {
     let mut stage = Stage::bare(false).await;
     stage
         .index(json!({"name": "many", "description": "Numbers.", "fields": [
@@ -97,7 +97,7 @@ async fn the_profile_is_a_resource_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_alias_stands_for_its_index_and_an_empty_index_is_no_failure() {
+async fn an_alias_is_resolved_and_an_empty_index_is_no_failure() {
     let mut stage = Stage::bare(false).await;
     stage
         .index(json!({"name": "empty", "fields": [{"name": "id", "type": "Edm.String", "key": true}]}))

@@ -1,4 +1,4 @@
-//! The prompts from outside.
+//! The prompts as a client sees them.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ async fn text(stage: &mut Stage, name: &str, arguments: Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_prompt_names_its_tools_its_arguments_and_when_to_stop() {
+async fn each_prompt_contains_its_tools_its_arguments_and_when_to_stop() {
     let mut stage = Stage::bare(false).await;
     let list = stage.client.request("prompts/list", json!({})).await.unwrap();
     assert!(list.to_string().len() < 2048);
@@ -61,13 +61,13 @@ async fn each_prompt_names_its_tools_its_arguments_and_when_to_stop() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_missing_argument_is_refused_and_a_read_only_server_says_so() {
+async fn a_missing_argument_is_rejected_and_read_only_is_mentioned() {
     let mut stage = Stage::bare(true).await;
     let refused = stage.client.request("prompts/get", json!({"name": "design_index"})).await.unwrap_err();
     assert!(refused.to_string().contains("sample"), "{refused}");
     let plan = text(&mut stage, "design_index", json!({"sample": "{}", "needs": "search"})).await;
     assert!(plan.contains("read-only"));
-    // Those that are nothing but changes are not offered.
+    // Prompts that consist of changes only are not available.
     let list = stage.client.request("prompts/list", json!({})).await.unwrap();
     assert_eq!(list["prompts"].as_array().unwrap().len(), 4, "{list}");
     assert!(!list.to_string().contains("fix_indexer") && !list.to_string().contains("change_index_safely"));

@@ -1,4 +1,4 @@
-//! Resources: what can be read, listed, completed and watched.
+//! Resources: reading, listing, completion and subscriptions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ async fn definitions_states_and_statistics_are_listed_and_read() {
 }
 
 #[tokio::test]
-async fn a_list_that_is_too_long_names_what_there_is() {
+async fn a_list_that_is_too_long_contains_names_only() {
     let service = Service::start().await;
     let mut shared = service.shared();
     shared.answer_bytes = 200;
@@ -138,7 +138,7 @@ async fn schemas_are_read_and_completed() {
 }
 
 #[tokio::test]
-async fn a_run_right_after_the_subscription_is_heard_of() {
+async fn a_run_right_after_the_subscription_is_notified() {
     let service = Service::start().await;
     service.put_file("rows", "a.jsonl", "{\"id\": \"1\", \"n\": 1}\n");
     service.with_indexer(json!({})).await;
@@ -149,12 +149,12 @@ async fn a_run_right_after_the_subscription_is_heard_of() {
     let status = "search://indexers/loader/status";
     talk.request("resources/subscribe", json!({"uri": status})).await.unwrap();
     shared.client.post("indexers('loader')/search.run", json!({})).send().await.unwrap();
-    let heard = tokio::time::timeout(Duration::from_secs(20), talk.next()).await.expect("nothing was told");
+    let heard = tokio::time::timeout(Duration::from_secs(20), talk.next()).await.expect("no notification");
     assert_eq!(heard["params"]["uri"], status, "{heard}");
 }
 
 #[tokio::test]
-async fn whoever_subscribes_hears_of_changes() {
+async fn subscribers_are_notified_of_changes() {
     for era in ERAS {
         let service = Service::start().await;
         service.put_file("c", "one.json", r#"{"id": "1", "title": "One"}"#);
@@ -180,16 +180,16 @@ async fn whoever_subscribes_hears_of_changes() {
         while !server.is_watched(status) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        // Long enough for a first look.
+        // Long enough for the first poll.
         tokio::time::sleep(Duration::from_secs(1)).await;
-        // A tool that changes a definition says so at once.
+        // A tool that changes a definition notifies subscribers at once.
         other.call("deleteIndex", json!({"indexName": "nothing"})).await.unwrap();
         let mut index = other.call("getIndex", json!({"indexName": "hotels"})).await.unwrap();
         index["description"] = json!("changed");
         other.call("createOrUpdateIndex", json!({"indexName": "hotels", "body": index})).await.unwrap();
         let heard = talk.next().await;
         assert_eq!(heard["params"]["uri"], "search://indexes/hotels", "{heard}");
-        // An indexer that is enabled runs; whoever watches it hears.
+        // An enabled indexer runs, and its subscribers are notified.
         let loader = json!({"dataSourceName": "files", "targetIndexName": "motels",
             "parameters": {"configuration": {"parsingMode": "json"}}});
         other.call("createOrUpdateIndexer", json!({"indexerName": "loader", "body": loader})).await.unwrap();

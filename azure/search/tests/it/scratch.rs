@@ -1,4 +1,4 @@
-//! Folders that go away with the test.
+//! Temporary folders that are deleted with the test.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! What is behind the tools: the embedded search service on a port of its own, or one that follows a script.
+//! The search services of the tests: the embedded service on its own port, or a scripted one.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::upstream_service;
 
 pub(crate) const VERSION: &str = "2025-08-01-preview";
 
-/// A service that ends, with everything in it, when this is dropped.
+/// A search service. Dropping it stops the service and deletes its data.
 pub(crate) struct Service {
     pub(crate) url: String,
     pub(crate) admin_key: Option<String>,
@@ -23,12 +23,12 @@ pub(crate) struct Service {
     folder: Scratch,
     http: reqwest::Client,
     _upkeep: Upkeep,
-    /// It stops when this is dropped.
+    /// Dropping it stops the server.
     _stop: oneshot::Sender<()>,
 }
 
 impl Service {
-    /// Without keys.
+    /// Starts a service without keys.
     pub(crate) async fn start() -> Service {
         Service::with(false).await
     }
@@ -53,24 +53,24 @@ impl Service {
         Service { url, admin_key, query_key, folder, http, _upkeep: upkeep, _stop: stop }
     }
 
-    /// What tools work with, over this service.
+    /// Returns the state of the tools for this service.
     pub(crate) fn shared(&self) -> SearchServerState {
         shared(&self.url, self.admin_key.as_deref(), UpstreamLimits::default())
     }
 
-    /// A server with the main entries, over this service.
+    /// Returns a server with the main entries for this service.
     pub(crate) fn server(&self) -> Server {
         server(self.shared())
     }
 
-    /// Puts a file where indexers read: `UseDevelopmentStorage=true`, in this container.
+    /// Writes a file that indexers read with `UseDevelopmentStorage=true`, in this container.
     pub(crate) fn put_file(&self, container: &str, name: &str, text: &str) {
         let folder = self.folder.path().join("blobs").join(container);
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(name), text).unwrap();
     }
 
-    /// Asks the service itself.
+    /// Sends a request to the service itself.
     pub(crate) async fn ask(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
         let mark = if path.contains('?') { '&' } else { '?' };
         let url = format!("{}/{path}{mark}api-version={VERSION}", self.url);
@@ -85,14 +85,14 @@ impl Service {
         (status, serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap_or(Value::Null))
     }
 
-    /// The same, and it must go well.
+    /// Sends a request that must succeed.
     pub(crate) async fn done(&self, method: &str, path: &str, body: Value) -> Value {
         let (status, answer) = self.ask(method, path, body).await;
         assert!(status < 300, "{method} {path}: {status} {answer}");
         answer
     }
 
-    /// An indexer from a folder of JSON Lines to an index with `id` and `n`.
+    /// Creates an indexer from a folder of JSON Lines to an index with `id` and `n`.
     pub(crate) async fn with_indexer(&self, more: Value) {
         let index = json!({"name": "rows", "fields": [
             {"name": "id", "type": "Edm.String", "key": true}, {"name": "n", "type": "Edm.Int32"}]});
@@ -106,17 +106,17 @@ impl Service {
             indexer[name] = value.clone();
         }
         self.done("POST", "indexers", indexer.clone()).await;
-        // It is created disabled so that it does not run by itself.
+        // The indexer is disabled, so that it does not run at its creation.
         indexer["disabled"] = false.into();
         self.done("PUT", "indexers('loader')", indexer).await;
     }
 }
 
-/// A service that answers as a script says; remembers what it was asked.
+/// A service that answers by a script and records its requests.
 pub(crate) struct Scripted(upstream_service::Service);
 
 impl Scripted {
-    /// The script gets the method, the path without its query, and the body.
+    /// Starts the service. The script gets the method, the path without its query, and the body.
     pub(crate) async fn start(
         script: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'static,
     ) -> Scripted {
@@ -134,7 +134,7 @@ impl Scripted {
         self.0.address()
     }
 
-    /// A server with the main entries, over this service.
+    /// Returns a server with the main entries for this service.
     pub(crate) fn server(&self) -> Server {
         server(shared(&self.0.address(), None, UpstreamLimits::default()))
     }
@@ -145,7 +145,7 @@ impl Scripted {
     }
 }
 
-/// What tools work with, over a service at this address.
+/// Returns the state of the tools for a service at this URL.
 pub(crate) fn shared(url: &str, key: Option<&str>, limits: UpstreamLimits) -> SearchServerState {
     let upstream =
         Arc::new(Upstream::new(url, key.map_or(Credential::None, api_key_credential), limits).unwrap());
@@ -159,13 +159,13 @@ pub(crate) fn shared(url: &str, key: Option<&str>, limits: UpstreamLimits) -> Se
     }
 }
 
-/// A server with the main entries.
+/// Returns a server with the main entries.
 pub(crate) fn server(shared: SearchServerState) -> Server {
     let server = Server::builder("search", "1").add(own_entries(&Arc::new(shared)));
     server.tasks(TaskLimits::default()).build().unwrap()
 }
 
-/// An index of hotels with a suggester and a vector field.
+/// Returns an index of hotels with a suggester and a vector field.
 pub(crate) fn hotels(name: &str) -> Value {
     json!({
         "name": name,
@@ -181,7 +181,7 @@ pub(crate) fn hotels(name: &str) -> Value {
     })
 }
 
-/// So many hotels.
+/// Returns this many hotels.
 pub(crate) fn some_hotels(count: usize) -> Vec<Value> {
     let one = |at: usize| {
         let category = if at.is_multiple_of(2) { "Luxury" } else { "Budget" };

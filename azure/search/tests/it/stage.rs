@@ -1,4 +1,4 @@
-//! The embedded service with a small index of hotels, and an MCP client in front of it.
+//! The embedded service with a small index of hotels, and an MCP client.
 
 use bindpost_azure_search::{SearchClient, SearchServerState, odata_key};
 use bindpost_mcp_server::testing::TestClient;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::service::{Service, server};
 
-/// A service, the tools over it, and a client of them.
+/// A service, its tools, and a client of them.
 pub(crate) struct Stage {
     pub(crate) client: TestClient,
     pub(crate) service: SearchClient,
@@ -14,7 +14,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// With the index `hotels`.
+    /// Starts the service with the index `hotels`.
     pub(crate) async fn start() -> Stage {
         let stage = Stage::bare(false).await;
         stage.index(hotels("hotels")).await;
@@ -38,7 +38,7 @@ impl Stage {
         self.service.post(path, json!({"value": documents})).send().await.unwrap();
     }
 
-    /// Calls a tool that must succeed: its structured content, which the text repeats.
+    /// Calls a tool that must succeed. Returns its structured content, which the text repeats.
     pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         let mut result = self.client.request("tools/call", params).await.unwrap();
@@ -48,7 +48,7 @@ impl Stage {
         result["structuredContent"].take()
     }
 
-    /// The definition of a tool as lists show it; it must be small and only look.
+    /// Returns the definition of a tool from the list. It must be small and read-only.
     pub(crate) async fn definition(&mut self, tool: &str) -> Value {
         let list = self.client.request("tools/list", json!({})).await.unwrap();
         let tools = list["tools"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! The service's own Swagger files as the document, when they are at hand.
+//! The service's own Swagger files as the API description, if they are available.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 use bindpost_mcp_openapi::{Document, LoadOptions, SchemaPurpose};
 use serde_json::{Value, json};
 
-/// Its files; `None`, and a line that says so, when they are not at hand.
+/// Returns its files. Prints a line and returns `None` if they are not available.
 pub(crate) fn files(test: &str) -> Option<[PathBuf; 3]> {
     let folder =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/specs/azure-search/2025-08-01-preview");
     if !folder.exists() {
-        eprintln!("skipped: {test}: there is no {}", folder.display());
+        eprintln!("skipped: {test}: {} does not exist", folder.display());
         return None;
     }
     Some(["searchservice.json", "searchindex.json", "knowledgeagent.json"].map(|name| folder.join(name)))
 }
 
-/// The names of definitions that a discriminator tells apart.
+/// Returns the names of definitions that a discriminator selects.
 pub(crate) fn subtypes(files: &[PathBuf]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for file in files {
-        let text = std::fs::read_to_string(file).expect("it can be read");
+        let text = std::fs::read_to_string(file).expect("the file is readable");
         let raw: Value = serde_json::from_str(&text).expect("JSON");
         let definitions = raw["definitions"].as_object().expect("definitions");
         let told = definitions.iter().filter(|(_, schema)| schema.get("x-ms-discriminator-value").is_some());
@@ -35,7 +35,7 @@ pub(crate) fn compile(schema: &Value, what: &str) -> jsonschema::Validator {
     built.unwrap_or_else(|error| panic!("{what}: {error} in {schema}"))
 }
 
-/// Compiles everything that a document can be asked for.
+/// Compiles all schemas of a description.
 fn compile_all(document: &Document) {
     for operation in &document.operations {
         let inputs = operation.parameters.iter().map(|parameter| &parameter.schema);
@@ -53,7 +53,7 @@ fn compile_all(document: &Document) {
         }
     }
     for name in document.definitions.keys() {
-        compile(&document.definition(name).expect("it is there"), name);
+        compile(&document.definition(name).expect("the definition exists"), name);
     }
 }
 
@@ -61,7 +61,7 @@ fn named(document: &Document, name: &str, purpose: SchemaPurpose) -> Value {
     document.whole_schema(&json!({"$ref": format!("#/$defs/{name}")}), purpose)
 }
 
-/// The values by which the subtypes of the real document are told.
+/// Collects the discriminator values of the subtypes in the real description.
 fn values(schema: &Value, found: &mut BTreeSet<String>) {
     match schema {
         Value::Object(members) => members.values().for_each(|part| values(part, found)),

@@ -1,15 +1,15 @@
-//! A client that speaks either era, and answers questions.
+//! A client of legacy and modern revisions that answers questions.
 
 use bindpost_mcp_server::Server;
 use bindpost_mcp_server::testing::TestClient;
 use serde_json::{Value, json};
 
-/// How a client talks.
+/// The kind of protocol revision that a client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Era {
-    /// After a handshake, in a session: 2025-11-25.
+    /// Legacy, with a session: 2025-11-25.
     Session,
-    /// Every request by itself: 2026-07-28.
+    /// Modern, stateless: 2026-07-28.
     Alone,
 }
 
@@ -21,11 +21,11 @@ pub(crate) struct Talk {
     era: Era,
     last: u32,
     capabilities: Value,
-    /// What the user says when asked.
+    /// The user's answer to every question.
     agrees: bool,
-    /// What the user was asked.
+    /// The questions to the user.
     pub(crate) asked: Vec<String>,
-    /// Notifications that came meanwhile.
+    /// Notifications that were received meanwhile.
     heard: Vec<Value>,
 }
 
@@ -34,14 +34,14 @@ impl Talk {
         Talk::with(server, era, None).await
     }
 
-    /// With a user who says yes or no to every question.
+    /// Starts a client with a user who accepts or declines every question.
     pub(crate) async fn with(server: &Server, era: Era, user: Option<bool>) -> Talk {
         let capabilities = if user.is_some() { json!({"elicitation": {}}) } else { json!({}) };
         let talk = Talk::able(server, era, capabilities).await;
         Talk { agrees: user == Some(true), ..talk }
     }
 
-    /// A client that can do this, with a user who agrees.
+    /// Starts a client with these capabilities, and a user who accepts.
     pub(crate) async fn able(server: &Server, era: Era, capabilities: Value) -> Talk {
         let (client, asked, heard) = (TestClient::connect(server), Vec::new(), Vec::new());
         let mut talk = Talk { client, era, last: 0, capabilities, agrees: true, asked, heard };
@@ -54,7 +54,7 @@ impl Talk {
         talk
     }
 
-    /// Sends a request without waiting for anything.
+    /// Sends a request without waiting for the response.
     pub(crate) async fn send(&mut self, method: &str, mut params: Value) -> String {
         self.last += 1;
         let id = format!("{method}-{}", self.last);
@@ -73,14 +73,14 @@ impl Talk {
         id
     }
 
-    /// The next message of the server.
+    /// Returns the next message of the server.
     pub(crate) async fn next(&mut self) -> Value {
         let wait = std::time::Duration::from_secs(120);
-        let message = tokio::time::timeout(wait, self.client.next()).await.expect("nothing came");
-        serde_json::from_slice(&message.expect("the server hung up")).unwrap()
+        let message = tokio::time::timeout(wait, self.client.next()).await.expect("no message");
+        serde_json::from_slice(&message.expect("the server disconnected")).unwrap()
     }
 
-    /// The result of a request, with every question answered; or its error.
+    /// Sends a request, answers every question, and returns the result or the error.
     pub(crate) async fn request(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         let mut id = self.send(method, params.clone()).await;
         loop {
@@ -119,7 +119,7 @@ impl Talk {
         }
     }
 
-    /// The progress that was told since the last look, and is forgotten now.
+    /// Returns and clears the progress notifications.
     pub(crate) fn progress(&mut self) -> Vec<Value> {
         let heard = std::mem::take(&mut self.heard).into_iter();
         heard
@@ -128,7 +128,7 @@ impl Talk {
             .collect()
     }
 
-    /// Calls a tool: its structured content, or the JSON (or text) of its failure.
+    /// Calls a tool. Returns its structured content, or the JSON (or text) of its failure.
     pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Result<Value, Value> {
         let result = self.request("tools/call", json!({"name": tool, "arguments": arguments})).await?;
         let text = result["content"][0]["text"].as_str().unwrap_or_default();

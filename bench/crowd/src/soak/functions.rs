@@ -1,5 +1,5 @@
-//! The function app `examples/snippets-node`, whose workers are killed now and then. A call that was under way when a
-//! worker was killed may fail, with a clear error under its own id.
+//! Load on the function app `examples/snippets-node`, whose workers are killed from time to time. A call
+//! that runs when a worker is killed may fail, with a clear error under its own id.
 use super::{client, World};
 use crate::http::{trouble, Checked, Connection};
 use crate::mcp::{call, ending, is_text, refused, short, Caller, Ending, Session, LEGACY};
@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Instant;
 use tokio::task::JoinHandle;
 
-/// Names of snippets that one client uses.
+/// The number of snippet names that one client uses.
 const NAMES: u64 = 40;
 const FAILED: &str = "failed, its worker was killed";
 
@@ -42,7 +42,7 @@ struct AppClient {
     number: u64,
     has_session: bool,
     connected: Option<(Connection, Option<Session>)>,
-    /// What each snippet may be: one text, or two if it is not known whether the last one was saved.
+    /// The possible texts of each snippet: one, or two if it is unknown whether the last one was saved.
     saved: HashMap<String, Vec<String>>,
 }
 
@@ -113,7 +113,7 @@ impl AppClient {
         Ok(outcome)
     }
 
-    /// Calls a tool. It may fail only if a worker was killed in the meantime.
+    /// Calls a tool. It may fail only if a worker was killed during the call.
     async fn call(
         &mut self,
         world: &World,
@@ -149,7 +149,7 @@ impl AppClient {
                 if says_so {
                     Ok(FAILED)
                 } else {
-                    trouble!("a failed call says nothing: {}", short(&result))
+                    trouble!("a failed call has no message: {}", short(&result))
                 }
             }
             Ending::Result(result) => check(&result).map(|()| "answered"),
@@ -164,7 +164,7 @@ impl AppClient {
         if let Some((mut connection, Some(session))) = self.connected.take() {
             let reply = connection.exchange(self.caller.port, &session.delete()).await?;
             if reply.head.status != 204 {
-                return trouble!("DELETE was answered with status {}", reply.head.status);
+                return trouble!("DELETE got status {}", reply.head.status);
             }
         }
         Ok(())

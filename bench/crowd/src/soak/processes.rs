@@ -1,4 +1,4 @@
-//! The processes under load: how much memory they have, and workers that are killed.
+//! The processes under load: samples their memory, and kills workers.
 use super::World;
 use serde_json::{json, Value};
 use std::fs;
@@ -7,7 +7,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
-/// A host gives an app up after three restarts a process in half an hour: with four processes, twelve.
+/// The maximum number of kills. A host gives up after three restarts per process in half an hour: with four
+/// processes, after twelve.
 const MOST_KILLS: u32 = 11;
 const LEAST_BETWEEN_KILLS: Duration = Duration::from_secs(15);
 /// The process whose children are killed.
@@ -20,7 +21,7 @@ pub struct Process {
     samples: Vec<(f64, u64)>,
 }
 
-/// `NAME=PID,…`
+/// Parses `NAME=PID,…`.
 pub fn parse(list: &str) -> Vec<Process> {
     let processes = list.split(',').map(|process| {
         let (name, pid) = process.split_once('=').expect("NAME=PID");
@@ -29,7 +30,7 @@ pub fn parse(list: &str) -> Vec<Process> {
     processes.collect()
 }
 
-/// Watches until the end of the load, and returns the series of each process.
+/// Samples until the end of the load, and returns the series of each process.
 pub async fn watch(world: Rc<World>, mut processes: Vec<Process>) -> Value {
     let begin = Instant::now();
     let host = processes.iter().find(|process| process.name == HOST).expect("a process named host").pid;
@@ -91,7 +92,7 @@ fn kill_a_worker(world: &World, host: u32) {
     );
 }
 
-/// The processes that this one has started.
+/// Returns the child processes of a process.
 fn children(parent: u32) -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut children: Vec<u32> = entries
@@ -104,11 +105,11 @@ fn children(parent: u32) -> Vec<u32> {
 
 fn parent_of(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second word is the name, in brackets, and may hold anything.
+    // The second field is the name in parentheses, and may contain any character.
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// KiB of resident memory.
+/// Returns the resident memory in KiB.
 fn resident(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,4 +1,5 @@
-//! The search service: searches with facets and filters, and batches of documents, each checked against the other.
+//! Load on the search service: searches with facets and filters, and batches of documents, each checked
+//! against the other.
 use super::{client, World};
 use crate::http::{trouble, Checked, Connection, Reply};
 use crate::mcp::{refused, short};
@@ -10,9 +11,9 @@ use tokio::task::JoinHandle;
 
 const INDEX: &str = "/indexes/soak";
 const VERSION: &str = "api-version=2024-07-01";
-/// Documents that stay as they are.
+/// The number of documents that never change.
 const BASE: u64 = 3_000;
-/// Keys of each client that writes.
+/// The number of keys of each writing client.
 const KEYS: u64 = 400;
 const WORDS: [&str; 12] = [
     "harbour", "lantern", "copper", "meadow", "violin", "anchor", "thunder", "orchard", "granite", "compass",
@@ -42,7 +43,7 @@ pub fn clients(world: &Rc<World>) -> Vec<JoinHandle<()>> {
     clients
 }
 
-/// Makes the index and fills it.
+/// Creates the index and fills it.
 pub async fn prepare(world: &World) -> Checked<()> {
     let field = |name: &str, kind: &str, has: &[&str]| {
         let mut field = json!({"name": name, "type": kind});
@@ -64,7 +65,7 @@ pub async fn prepare(world: &World) -> Checked<()> {
     let definition = json!({"name": "soak", "fields": fields});
     let reply = exchange(world.search, &mut connection, "PUT", INDEX, &definition).await?;
     if reply.head.status != 201 {
-        return trouble!("the index was not made: {:?}", reply.messages);
+        return trouble!("the index was not created: {:?}", reply.messages);
     }
     let mut random = Random::new(1);
     for first in (0..BASE).step_by(500) {
@@ -74,7 +75,7 @@ pub async fn prepare(world: &World) -> Checked<()> {
         let batch = json!({"value": documents});
         let reply = exchange(world.search, &mut connection, "POST", &path("/docs/index"), &batch).await?;
         if reply.head.status != 200 {
-            return trouble!("the first documents were not taken");
+            return trouble!("the first documents were rejected");
         }
     }
     Ok(())
@@ -121,13 +122,13 @@ async fn exchange(
     Ok(reply)
 }
 
-/// The outcome of a refusal that says when to come back.
+/// Returns the outcome of a rejection that has `Retry-After`.
 fn refusal(reply: &Reply) -> Option<&'static str> {
     let status = reply.head.status;
     (matches!(status, 429 | 503) && reply.head.header("retry-after").is_some()).then(|| refused(status))
 }
 
-/// A search whose count, facets and documents have to agree: all of them are of one snapshot.
+/// Runs a search and checks that count, facets and documents agree, because they come from one snapshot.
 async fn search(random: &mut Random, port: u16, kept: &mut Option<Connection>) -> Checked<&'static str> {
     if random.one_in(50) {
         *kept = None;
@@ -164,7 +165,7 @@ async fn search(random: &mut Random, port: u16, kept: &mut Option<Connection>) -
     }
     let documents = answer["value"].as_array().cloned().unwrap_or_default();
     if documents.len() as u64 != count.min(10) {
-        return trouble!("{} documents on a page of 10, {count} in all, for {body}", documents.len());
+        return trouble!("{} documents on a page of 10, {count} in total, for {body}", documents.len());
     }
     let fits = |document: &Value| {
         document["price"].as_f64().is_some_and(|price| price < most) && document["category"] != *excluded
@@ -175,7 +176,7 @@ async fn search(random: &mut Random, port: u16, kept: &mut Option<Connection>) -
     }
 }
 
-/// A client that writes documents of its own, and knows what has to be there.
+/// A client that writes its own documents and tracks their expected content.
 struct Writer {
     owner: String,
     /// The titles of its documents by their ids.
@@ -238,7 +239,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A search sees every batch that was answered before it.
+    /// Checks that a search sees every batch that was acknowledged before it.
     async fn count(&mut self, port: u16) -> Checked<()> {
         let body =
             json!({"search": "*", "filter": format!("owner eq '{}'", self.owner), "count": true, "top": 0});

@@ -1,4 +1,5 @@
-//! Revisions with a handshake: sessions used, left and returned to; streams cut and taken up again; batches; HTTP+SSE.
+//! Load with legacy revisions (with sessions, up to 2025-11-25): sessions used, abandoned and used again,
+//! streams disconnected and resumed, batches, HTTP+SSE.
 use super::{client, sleep, World};
 use crate::http::{trouble, Checked, Connection, Event};
 use crate::mcp::{
@@ -9,8 +10,8 @@ use serde_json::{json, Value};
 use std::rc::Rc;
 use tokio::task::JoinHandle;
 
-/// The key whose sessions are left, more than one caller may have: they give way to each other, and those of other
-/// callers never do.
+/// The key of the abandoned sessions. Their number exceeds the limit of one caller, so they evict each
+/// other, but never those of other callers.
 const LEAVER: u32 = 0;
 
 pub fn clients(world: &Rc<World>) -> Vec<JoinHandle<()>> {
@@ -53,7 +54,7 @@ pub fn clients(world: &Rc<World>) -> Vec<JoinHandle<()>> {
     clients
 }
 
-/// Opens a session, or returns from the action with the outcome of a refusal.
+/// Opens a session. If it is rejected, returns from the action with that outcome.
 macro_rules! open {
     ($caller:expr, $connection:expr, $revision:expr, $used:expr) => {
         match Session::open($caller, $connection, $revision, $used).await? {
@@ -63,7 +64,7 @@ macro_rules! open {
     };
 }
 
-/// The result of an exchange, or returns from the action with the outcome of a refusal.
+/// Evaluates to the result of an exchange. If it is rejected, returns from the action with that outcome.
 macro_rules! result {
     ($ending:expr) => {
         match $ending.result() {
@@ -74,7 +75,7 @@ macro_rules! result {
 }
 pub(super) use result;
 
-/// A session with some dozens of requests, ended by DELETE or left.
+/// Opens a session, sends a few dozen requests, and ends it by DELETE or abandons it.
 async fn used(world: &World, random: &mut Random, caller: &Caller) -> Checked<&'static str> {
     let mut connection = caller.connect().await?;
     let session = open!(caller, &mut connection, LEGACY, true);
@@ -100,17 +101,17 @@ async fn used(world: &World, random: &mut Random, caller: &Caller) -> Checked<&'
     }
     let reply = connection.exchange(caller.port, &session.delete()).await?;
     if reply.head.status != 204 {
-        return trouble!("DELETE was answered with status {}", reply.head.status);
+        return trouble!("DELETE got status {}", reply.head.status);
     }
     let id = json!("after");
     let reply = connection.exchange(caller.port, &session.request(&id, "ping", json!({}))).await?;
     match ending(reply, &id)? {
         Ending::Gone => Ok("used and deleted"),
-        other => trouble!("a request in a deleted session was answered with {other:?}"),
+        other => trouble!("a request in a deleted session got {other:?}"),
     }
 }
 
-/// What a result has to be.
+/// The expected result of a request.
 pub(super) enum Expected {
     Text(String),
     Length(usize),
@@ -133,12 +134,12 @@ impl Expected {
         if is_right {
             Ok(())
         } else {
-            trouble!("not the result that was asked for: {}", short(result))
+            trouble!("unexpected result: {}", short(result))
         }
     }
 }
 
-/// A request that both eras have, and its result.
+/// Returns a request that legacy and modern revisions have, and its expected result.
 pub(super) fn some_request(random: &mut Random, text: &str) -> (&'static str, Value, Expected) {
     match random.below(10) {
         0 => ("tools/list", json!({}), Expected::Member("tools")),
@@ -160,7 +161,7 @@ pub(super) fn some_request(random: &mut Random, text: &str) -> (&'static str, Va
     }
 }
 
-/// A session that is opened and never used again.
+/// Opens a session that is never used again.
 async fn left(world: &World, random: &mut Random) -> Checked<&'static str> {
     let caller = world.caller(LEAVER);
     let mut connection = caller.connect().await?;
@@ -169,7 +170,7 @@ async fn left(world: &World, random: &mut Random) -> Checked<&'static str> {
     Ok(if only_opened { "opened only" } else { "initialized" })
 }
 
-/// A session that is used again after a while, when it may have expired or given way.
+/// Uses a session again after a delay, when it may have expired or been evicted.
 async fn returned_to(world: &World, random: &mut Random) -> Checked<&'static str> {
     let caller = world.caller(LEAVER);
     let mut connection = caller.connect().await?;
@@ -185,7 +186,7 @@ async fn returned_to(world: &World, random: &mut Random) -> Checked<&'static str
     }
 }
 
-/// Reads a call's stream of events and checks that nothing is missing and nothing comes twice.
+/// Reads a call's event stream and checks that no event is missing or duplicated.
 pub(super) struct ProgressReader {
     id: Value,
     text: String,
@@ -210,7 +211,7 @@ impl ProgressReader {
         }
         let message = event.message()?;
         if self.answered {
-            return trouble!("something came after the answer: {}", short(&message));
+            return trouble!("a message after the response: {}", short(&message));
         }
         if message["method"] == "notifications/progress" {
             self.seen += 1;
@@ -235,15 +236,15 @@ impl ProgressReader {
         if self.answered {
             Ok(())
         } else {
-            trouble!("the stream ended after {} of {} messages without an answer", self.seen, self.messages)
+            trouble!("the stream ended after {} of {} messages without a response", self.seen, self.messages)
         }
     }
 }
 
 const PAST_DROPPED: &str = "400, its past was dropped for a crowd of uploads";
 
-/// Reads the head of a stream. Without one returns the outcome, if it is allowed: the server may refuse for now, and
-/// while bytes are short it drops what it kept for clients that may come back.
+/// Reads the head of a stream. Without one, returns the outcome if it is allowed: the server may reject the
+/// request temporarily, and at its memory limit it drops retained messages.
 pub(super) async fn no_stream(world: &World, connection: &mut Connection) -> Checked<Option<&'static str>> {
     let head = connection.head().await?;
     if head.status == 200 && head.is_stream() {
@@ -255,11 +256,12 @@ pub(super) async fn no_stream(world: &World, connection: &mut Connection) -> Che
             Ok(Some(PAST_DROPPED))
         }
         429 | 503 if head.header("retry-after").is_some() => Ok(Some(refused(head.status))),
-        status => trouble!("a stream was expected, and status {status} came: {body}"),
+        status => trouble!("expected a stream, got status {status}: {body}"),
     }
 }
 
-/// A call with progress whose stream is cut once or twice; what is missing comes when it is taken up again.
+/// Makes a call with progress whose stream is disconnected once or twice. The missing events arrive when it
+/// is resumed.
 async fn resumed_call(world: &World, random: &mut Random, caller: &Caller) -> Checked<&'static str> {
     let mut connection = caller.connect().await?;
     let session = open!(caller, &mut connection, LEGACY, true);
@@ -300,7 +302,7 @@ async fn resumed_call(world: &World, random: &mut Random, caller: &Caller) -> Ch
     Ok("answered")
 }
 
-/// The stream of a session for what belongs to no call: what happens while it is cut comes when it is taken up again.
+/// Reads the GET stream of a session. Events that occur while it is disconnected arrive when it is resumed.
 async fn resumed_stream(world: &World, random: &mut Random, caller: &Caller) -> Checked<&'static str> {
     let mut connection = caller.connect().await?;
     let session = open!(caller, &mut connection, LEGACY, true);
@@ -355,7 +357,7 @@ async fn resumed_stream(world: &World, random: &mut Random, caller: &Caller) -> 
     Ok("all heard")
 }
 
-/// Batches of 2025-03-26: one array with an answer for each request.
+/// Sends batches of 2025-03-26. The response is one array with a response for each request.
 async fn batches(world: &World, random: &mut Random, caller: &Caller) -> Checked<&'static str> {
     let mut connection = caller.connect().await?;
     let session = open!(caller, &mut connection, WITH_BATCHES, true);
@@ -377,11 +379,11 @@ async fn batches(world: &World, random: &mut Random, caller: &Caller) -> Checked
             return trouble!("status {} and no array for a batch: {:?}", reply.head.status, reply.messages);
         };
         if answers.len() != texts.len() {
-            return trouble!("{} answers for {} requests of a batch", answers.len(), texts.len());
+            return trouble!("{} responses to {} requests of a batch", answers.len(), texts.len());
         }
         for (id, text) in texts.iter().enumerate() {
             let of_id: Vec<&Value> = answers.iter().filter(|answer| answer["id"] == id).collect();
-            let [only] = of_id[..] else { return trouble!("{} answers with the id {id}", of_id.len()) };
+            let [only] = of_id[..] else { return trouble!("{} responses with the id {id}", of_id.len()) };
             is_text(&only["result"], text)?;
         }
         world.note("batch", "answered");
@@ -391,16 +393,16 @@ async fn batches(world: &World, random: &mut Random, caller: &Caller) -> Checked
     Ok("answered")
 }
 
-/// The transport of 2024-11-05: posts up, answers down one stream, several calls at once.
+/// Uses the transport of 2024-11-05: requests by POST, responses on one stream, several calls at once.
 async fn http_and_sse(world: &World, random: &mut Random, caller: &Caller) -> Checked<&'static str> {
     let mut stream = caller.connect().await?;
     stream.send(&caller.http("GET", "/sse", "accept: text/event-stream\r\n", "")).await?;
     if let Some(outcome) = no_stream(world, &mut stream).await? {
         return Ok(outcome);
     }
-    let Some(opening) = stream.event().await? else { return trouble!("the stream ended at once") };
+    let Some(opening) = stream.event().await? else { return trouble!("the stream ended immediately") };
     if opening.name.as_deref() != Some("endpoint") {
-        return trouble!("the first event is no endpoint: {opening:?}");
+        return trouble!("the first event is not `endpoint`: {opening:?}");
     }
     let path = opening.data;
     let mut connection = caller.connect().await?;
@@ -410,7 +412,7 @@ async fn http_and_sse(world: &World, random: &mut Random, caller: &Caller) -> Ch
         match reply.head.status {
             202 => Ok(()),
             status => {
-                trouble!("a post into the pipe was answered with status {status}: {:?}", reply.messages)
+                trouble!("a POST to the pipe got status {status}: {:?}", reply.messages)
             }
         }
     };
@@ -434,7 +436,7 @@ async fn http_and_sse(world: &World, random: &mut Random, caller: &Caller) -> Ch
             };
             let message = event.message()?;
             let Some(at) = texts.iter().position(|(id, _)| message["id"] == *id) else {
-                return trouble!("an answer to no open call: {}", short(&message));
+                return trouble!("a response without an open call: {}", short(&message));
             };
             let (id, text) = texts.swap_remove(at);
             let result = result!(answer(message, &json!(id))?);

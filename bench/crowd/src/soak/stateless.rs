@@ -1,4 +1,4 @@
-//! Requests of 2026-07-28, which stand alone: calls, progress, questions, tasks, listeners.
+//! Load with 2026-07-28, whose requests are stateless: calls, progress, questions, tasks, listeners.
 use super::sessions::{no_stream, result, some_request, Expected, ProgressReader};
 use super::{client, sleep, World};
 use crate::http::{trouble, Checked, Connection};
@@ -8,7 +8,7 @@ use serde_json::{json, Value};
 use std::rc::Rc;
 use tokio::task::JoinHandle;
 
-/// How long the server keeps tasks, in milliseconds.
+/// The time for which the server keeps tasks, in milliseconds.
 const TASK_LIFETIME: u64 = 10_000;
 
 pub fn clients(world: &Rc<World>) -> Vec<JoinHandle<()>> {
@@ -66,7 +66,7 @@ async fn request(
     Ok("answered")
 }
 
-/// A call with progress; a client that closes the connection in the middle cancels it.
+/// Makes a call with progress. A client that closes the connection in the middle cancels it.
 async fn progress(world: &World, random: &mut Random, caller: &Caller) -> Checked<&'static str> {
     let mut connection = caller.connect().await?;
     let (id, text, messages) = (json!(random.text()), random.text(), random.between(3, 40));
@@ -82,7 +82,7 @@ async fn progress(world: &World, random: &mut Random, caller: &Caller) -> Checke
         for _ in 0..random.below(messages) {
             match connection.event().await? {
                 Some(event) => reader.take(&event)?,
-                None => return trouble!("the stream ended too soon"),
+                None => return trouble!("the stream ended too early"),
             }
         }
         return Ok("cut by us");
@@ -100,7 +100,8 @@ macro_rules! ask {
     }};
 }
 
-/// A call that goes on as a task: fetched, cancelled, left, or asked for too late.
+/// Makes a call that continues as a task: its result is fetched, or it is cancelled, abandoned, or fetched
+/// too late.
 async fn task(random: &mut Random, caller: &Caller) -> Checked<&'static str> {
     let mut connection = caller.connect().await?;
     let text = random.text();
@@ -130,7 +131,7 @@ async fn task(random: &mut Random, caller: &Caller) -> Checked<&'static str> {
             match ending(reply, &id)? {
                 Ending::Error(error) if error["code"] == -32602 => Ok("expired"),
                 Ending::Refused(status) => Ok(refused(status)),
-                other => trouble!("a task that has expired was answered with {other:?}"),
+                other => trouble!("an expired task got {other:?}"),
             }
         }
         _ => loop {
@@ -147,7 +148,7 @@ async fn task(random: &mut Random, caller: &Caller) -> Checked<&'static str> {
     }
 }
 
-/// A call that asks the user: the question is a result, and the answer comes with the next request.
+/// Makes a call that asks the user. The question is a result, and the response is part of the next request.
 async fn question(random: &mut Random, caller: &Caller) -> Checked<&'static str> {
     let mut connection = caller.connect().await?;
     let (text, name) = (random.text(), random.text());
@@ -168,7 +169,7 @@ async fn question(random: &mut Random, caller: &Caller) -> Checked<&'static str>
     Ok("answered")
 }
 
-/// A listener hears of each change of a resource once, and of no other.
+/// Checks that a listener is notified of each change of its resource once, and of no other.
 async fn listener(world: &World, random: &mut Random, caller: &Caller) -> Checked<&'static str> {
     let mut listening = caller.connect().await?;
     let (id, uri) = (json!(random.text()), format!("soak://items/{}", random.text()));

@@ -1,4 +1,4 @@
-//! Bodies of some MiB: at once, slowly, and cut in the middle.
+//! Load with bodies of some MiB: sent at once, sent slowly, and aborted in the middle.
 use super::sessions::result;
 use super::{client, sleep, World};
 use crate::http::{Checked, Connection, Reply};
@@ -10,8 +10,8 @@ use std::time::Instant;
 use tokio::task::JoinHandle;
 
 const PIECE: usize = 64 * 1024;
-/// Milliseconds between two crowds. A quarter of any number of whole minutes has whole periods, so that the quarters of
-/// a run can be compared.
+/// The milliseconds between two groups of slow uploads. A quarter of a whole number of minutes contains
+/// whole periods, so that the quarters of a run are comparable.
 const CROWD_EVERY: u64 = 15_000;
 
 pub fn clients(world: &Rc<World>) -> Vec<JoinHandle<()>> {
@@ -30,7 +30,7 @@ pub fn clients(world: &Rc<World>) -> Vec<JoinHandle<()>> {
             cut(random, &world.caller(key)).await
         }));
     }
-    // From time to time many slow ones at once: more than the server keeps for its clients.
+    // From time to time many slow uploads run at once. Together they exceed the memory limit of the server.
     for number in 0..24 {
         clients.push(client(
             world,
@@ -51,7 +51,7 @@ pub fn clients(world: &Rc<World>) -> Vec<JoinHandle<()>> {
     clients
 }
 
-/// Sends a text of this many bytes, with pauses of some milliseconds, and checks what the server says of it.
+/// Sends a text of this many bytes, with pauses of some milliseconds, and checks the server's response.
 async fn upload(random: &mut Random, caller: &Caller, bytes: usize, pause: u64) -> Checked<&'static str> {
     let mut connection = caller.connect().await?;
     let text = large_text(random, bytes);
@@ -68,7 +68,7 @@ async fn send_in_pieces(connection: &mut Connection, head: &str, body: &str, pau
     connection.send(head.as_bytes()).await?;
     for piece in body.as_bytes().chunks(PIECE) {
         if let Err(trouble) = connection.send(piece).await {
-            // A server that refuses a body need not read all of it, but its answer has to arrive.
+            // A server that rejects a body need not read all of it, but its response must arrive.
             return connection.reply().await.map_err(|_| trouble);
         }
         if pause > 0 {
@@ -78,7 +78,7 @@ async fn send_in_pieces(connection: &mut Connection, head: &str, body: &str, pau
     connection.reply().await
 }
 
-/// A body that breaks off; no answer is expected.
+/// Sends a body that ends early. No response is expected.
 async fn cut(random: &mut Random, caller: &Caller) -> Checked<&'static str> {
     let mut connection = caller.connect().await?;
     let bytes = size(random);
@@ -94,7 +94,7 @@ async fn cut(random: &mut Random, caller: &Caller) -> Checked<&'static str> {
     Ok("cut by us")
 }
 
-/// 1 to 3 MiB.
+/// Returns a size of 1 to 3 MiB.
 fn size(random: &mut Random) -> usize {
     random.between(1 << 20, 3 << 20) as usize
 }

@@ -1,4 +1,4 @@
-//! What `bindpost search` says when it is ready: a screen for people, or a line of JSON for programs.
+//! Output of `bindpost search` when it is ready: a screen for people, or a line of JSON for programs.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -9,39 +9,39 @@ use serde_json::{Value, json};
 
 use crate::screen::{TerminalStyle, table, without_controls};
 
-/// What runs, and where.
+/// Contents of the start screen.
 pub(super) struct SearchStartScreen<'a> {
-    /// `http://127.0.0.1:7071`
+    /// The base URL of the MCP server, such as `http://127.0.0.1:7071`.
     pub(super) mcp: String,
-    /// The service's address.
+    /// The URL of the search service.
     pub(super) endpoint: String,
     pub(super) embedded: Option<&'a EmbeddedService>,
     pub(super) api_version: &'a str,
     pub(super) read_only: bool,
-    /// How many operations the description has.
+    /// Number of operations in the API description.
     pub(super) operations: usize,
     pub(super) overview: ServerOverview,
     pub(super) indexes: Vec<IndexRow>,
-    /// What the sample made, as `collection/name`.
+    /// What the sample created, as `collection/name`.
     pub(super) made: Vec<String>,
     pub(super) warnings: Vec<StartWarning>,
     pub(super) ready_ms: u128,
 }
 
-/// An index, and how many documents it has if the service says so.
+/// An index, with its number of documents if the service returns it.
 pub(super) struct IndexRow {
     pub(super) name: String,
     pub(super) documents: Option<u64>,
 }
 
-/// Something that is not as it should be, and what to do about it.
+/// A problem at the start, with its fix.
 pub(super) struct StartWarning {
     message: String,
     fix: Option<String>,
 }
 
 impl StartWarning {
-    /// A text that has its own `fix:` keeps it.
+    /// Splits off the `fix:` of the text. A given `fix` takes precedence.
     pub(super) fn from_text(text: &str, fix: Option<&str>) -> StartWarning {
         let (message, own) = match text.split_once("fix: ") {
             Some((message, own)) => (message.trim_end(), Some(own)),
@@ -56,7 +56,7 @@ impl StartWarning {
     }
 }
 
-/// Says it: on stdout as JSON, or on stderr as a screen.
+/// Prints the start screen: on stdout as JSON, or on stderr as text.
 pub(super) fn print_start_screen(facts: &SearchStartScreen<'_>, as_json: bool) -> io::Result<()> {
     if as_json {
         let mut out = io::stdout().lock();
@@ -116,14 +116,14 @@ fn screen(facts: &SearchStartScreen<'_>, width: usize, paint: TerminalStyle) -> 
         );
     }
     let changes = match facts.read_only {
-        true => "read-only: nothing that changes the service is offered",
-        false => "reads and changes; --read-only offers no changes",
+        true => "read-only: no tool changes the service",
+        false => "read and write; --read-only removes the tools that change the service",
     };
     let _ = writeln!(out, "  Tools      {changes}");
     let overview = &facts.overview;
     let _ = writeln!(
         out,
-        "             {} tools in {} bytes of tools/list; {} operations of the description through three of them",
+        "             {} tools in {} bytes of tools/list; three of them call the {} operations of the description",
         overview.tools.len(),
         overview.list_bytes,
         facts.operations
@@ -131,7 +131,7 @@ fn screen(facts: &SearchStartScreen<'_>, width: usize, paint: TerminalStyle) -> 
     if !facts.made.is_empty() {
         let _ = writeln!(
             out,
-            "  Sample     made in the empty service: {}",
+            "  Sample     created in the empty service: {}",
             without_controls(&facts.made.join(", "))
         );
     }
@@ -163,7 +163,7 @@ fn screen(facts: &SearchStartScreen<'_>, width: usize, paint: TerminalStyle) -> 
     out
 }
 
-/// What a tool's hints say, in a word or two.
+/// Returns the tool's hints in one or two words.
 fn hints(annotations: &Value) -> String {
     let named = [("readOnlyHint", "read-only"), ("destructiveHint", "destructive")];
     let said = named.iter().filter(|(hint, _)| annotations[*hint] == true).map(|(_, word)| *word);

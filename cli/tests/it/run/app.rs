@@ -1,4 +1,4 @@
-//! Function apps in folders that go away with the test.
+//! Function apps in folders that are deleted with the test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-/// Returns the id of the process that runs it.
+/// A function that returns the id of its process.
 pub(crate) const PID: &str = "module.exports = async () => String(process.pid);";
-/// Notes that it began, then rests for as many milliseconds as the call says.
+/// A function that records its start, then sleeps for the given number of milliseconds.
 pub(crate) const NAP: &str = "
     const fs = require('node:fs');
     module.exports = async (context, call) => {
@@ -16,7 +16,7 @@ pub(crate) const NAP: &str = "
         await new Promise((done) => setTimeout(done, call.arguments.ms));
         return `rested ${call.arguments.ms} ms in ${process.pid}`;
     };";
-/// Notes that it began, and never ends.
+/// A function that records its start and never ends.
 pub(crate) const HANG: &str = "
     const fs = require('node:fs');
     module.exports = () => {
@@ -30,17 +30,17 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// A Node app of the old model, which needs no package; it has no function yet.
+    /// Creates a Node app of the old programming model, which needs no package. It has no function yet.
     pub(crate) fn node() -> App {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("bindpost-run-{}-{number}", std::process::id()));
         fs::create_dir_all(&folder).expect("a temporary folder");
-        let app = App { folder: folder.canonicalize().expect("it is there") };
+        let app = App { folder: folder.canonicalize().expect("the folder exists") };
         app.with("host.json", r#"{"version": "2.0"}"#)
     }
 
-    /// An app whose functions a Python script serves over HTTP; it uses the standard library only.
+    /// Creates an app whose functions a Python script serves over HTTP. It uses the standard library only.
     ///
     /// `functions` defines one Python function per tool. `more` is run at the start.
     pub(crate) fn handler(tools: &[&str], functions: &str, more: &str) -> App {
@@ -53,18 +53,18 @@ impl App {
         tools.iter().fold(app, |app, name| app.with(&format!("{name}/function.json"), &tool(name)))
     }
 
-    /// The same with a tool: a script that exports a function.
+    /// Adds a tool: a script that exports a function.
     pub(crate) fn tool(self, name: &str, script: &str) -> App {
         self.with(&format!("{name}/function.json"), &tool(name)).with(&format!("{name}/index.js"), script)
     }
 
-    /// The same with one more file.
+    /// Adds a file.
     pub(crate) fn with(self, file: &str, text: &str) -> App {
         self.write(file, text);
         self
     }
 
-    /// The same, where `host.json` says more.
+    /// Adds members to `host.json`.
     pub(crate) fn host(self, members: Value) -> App {
         let mut host: Value =
             serde_json::from_str(&self.read("host.json").expect("it was written")).expect("JSON");
@@ -72,7 +72,7 @@ impl App {
         self.with("host.json", &host.to_string())
     }
 
-    /// Writes as editors do: whole, or not at all.
+    /// Writes a file atomically, as editors do.
     pub(crate) fn write(&self, file: &str, text: &str) {
         let path = self.folder.join(file);
         fs::create_dir_all(path.parent().expect("below the folder")).expect("creates");
@@ -85,7 +85,7 @@ impl App {
         fs::read_to_string(self.folder.join(file)).ok()
     }
 
-    /// How many calls of functions that note it have begun.
+    /// Returns how many calls have recorded their start.
     pub(crate) fn begun(&self) -> usize {
         self.read("begun.txt").unwrap_or_default().len()
     }
@@ -101,7 +101,7 @@ impl Drop for App {
     }
 }
 
-/// The `function.json` of a tool.
+/// Returns the `function.json` of a tool.
 pub(crate) fn tool(name: &str) -> String {
     let trigger = json!({
         "type": "mcpToolTrigger", "direction": "in", "name": "call", "toolName": name, "description": "For a test",
@@ -109,7 +109,7 @@ pub(crate) fn tool(name: &str) -> String {
     json!({"scriptFile": "index.js", "bindings": [trigger]}).to_string()
 }
 
-/// A script that serves functions over HTTP, each in a thread of its own.
+/// Returns a script that serves functions over HTTP, each in its own thread.
 pub(crate) fn handler(functions: &str, more: &str) -> String {
     format!(
         r#"

@@ -20,7 +20,7 @@ fn wait_for_answer(client: &Client, tool: &str, answer: &str) {
 }
 
 #[test]
-fn an_edited_script_is_served_by_a_new_worker_and_the_old_one_goes() {
+fn an_edited_script_is_served_by_a_new_worker_and_the_old_one_ends() {
     let app = App::node().tool("pid", PID).tool("word", &says("old"));
     let host = Host::start(&app, &[]);
     let worker = host.worker().expect("it serves");
@@ -32,16 +32,16 @@ fn an_edited_script_is_served_by_a_new_worker_and_the_old_one_goes() {
     host.wait_until_it_says("word/index.js changed: started again");
 }
 
-/// Calls that began before a change end as if there were none, and no call is refused because of it.
+/// Calls that began before a change are completed, and no call is rejected because of it.
 fn calls_outlive_a_change(app: &App, change: impl Fn()) {
     let host = Host::start(app, &[]);
     let worker = host.worker().expect("it serves");
-    // More than run at the same time: some of them wait for their turn during the change.
+    // More calls than run at the same time, so that some of them wait during the change.
     let calls: Vec<_> =
         (0..150).map(|_| host.send_call("nap", json!({"ms": 2500})).expect("connects")).collect();
     eventually(PATIENCE, "calls under way", || (app.begun() >= 100).then_some(()));
     change();
-    // Nobody is free to say its pid, so the change shows on the console only.
+    // All workers are busy, so the change is visible on the console only.
     host.wait_until_it_says("changed: started again");
     for call in calls {
         let text = Reply::read(call).expect("an answer").tool_text();
@@ -63,9 +63,9 @@ fn calls_in_flight_end_in_the_handler_they_began_in() {
     calls_outlive_a_change(&app, || app.write("handler.py", &handler(HANDLER_TOOLS, "# changed")));
 }
 
-/// Breaks an app that runs in several ways, and mends it.
+/// Breaks a running app in several ways and repairs it.
 #[test]
-fn a_broken_edit_leaves_the_app_as_it_was_until_it_is_mended() {
+fn a_broken_edit_is_not_served_until_it_is_repaired() {
     let app = App::node().tool("word", &says("old"));
     let host = Host::start(&app, &[]);
     let breaks = [
@@ -74,9 +74,9 @@ fn a_broken_edit_leaves_the_app_as_it_was_until_it_is_mended() {
         ("word/function.json", r#"{"scriptFile": "index.js", "bindings": []}"#),
     ];
     for (number, (file, broken)) in breaks.into_iter().enumerate() {
-        let whole = app.read(file).expect("it is there");
+        let whole = app.read(file).expect("the file exists");
         app.write(file, broken);
-        host.wait_until_it_says(&format!("{file} changed, but the app as it was goes on"));
+        host.wait_until_it_says(&format!("{file} changed, but the previous app keeps running"));
         let word = if number == 0 { "old".to_owned() } else { format!("new {}", number - 1) };
         assert_eq!(host.call("word", json!({})), Ok(word));
         assert_eq!(host.readiness(), 200);
@@ -87,7 +87,7 @@ fn a_broken_edit_leaves_the_app_as_it_was_until_it_is_mended() {
 }
 
 #[test]
-fn an_app_whose_worker_was_killed_still_takes_up_changes() {
+fn an_app_whose_worker_was_killed_still_applies_changes() {
     let app = App::node().tool("pid", PID).tool("word", &says("old"));
     let host = Host::start(&app, &[]);
     let worker = host.worker().expect("it serves");
@@ -96,22 +96,22 @@ fn an_app_whose_worker_was_killed_still_takes_up_changes() {
     wait_for_answer(&host, "word", "new");
 }
 
-/// A handler that is started for nothing must not stay.
+/// A handler that was started for a broken edit must end.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_broken_edit_leaves_no_process_behind() {
     let app = App::handler(&["pid"], HANDLER_TOOLS, "");
     let host = Host::start(&app, &[]);
     app.write("pid/function.json", r#"{"bindings": []}"#);
-    host.wait_until_it_says("pid/function.json changed, but the app as it was goes on");
+    host.wait_until_it_says("pid/function.json changed, but the previous app keeps running");
     let worker = host.worker().expect("it serves");
     eventually(PATIENCE, "one child only", || (children(host.pid()) == [worker]).then_some(()));
-    // It is not started again later, either.
+    // It is not started later either.
     thread::sleep(Duration::from_secs(1));
     assert_eq!(children(host.pid()), [worker]);
 }
 
-/// The processes that a process has started and that run.
+/// Returns the running child processes of a process.
 #[cfg(target_os = "linux")]
 fn children(parent: i32) -> Vec<i32> {
     let pids = std::fs::read_dir("/proc").expect("Linux").flatten();
@@ -125,11 +125,11 @@ fn children(parent: i32) -> Vec<i32> {
 }
 
 #[test]
-fn files_are_not_watched_if_nobody_wants_it() {
+fn no_watch_disables_the_file_watcher() {
     let app = App::node().tool("word", &says("old"));
     let host = Host::start(&app, &["--no-watch"]);
     app.write("word/index.js", &says("new"));
-    // A watched app would have taken it up by now.
+    // A watched app would have been restarted by now.
     thread::sleep(Duration::from_secs(3));
     assert_eq!(host.call("word", json!({})).as_deref(), Ok("old"));
 }
@@ -143,26 +143,26 @@ fn initialize(revision: &str) -> Value {
 const INITIALIZED: &str = r#"{"jsonrpc": "2.0", "method": "notifications/initialized"}"#;
 
 #[test]
-fn clients_that_listen_hear_of_a_new_tool() {
+fn subscribed_clients_are_notified_of_a_new_tool() {
     let app = App::node().tool("word", &says("old"));
     let host = Host::start(&app, &[]);
     let initialized: Value = serde_json::from_str(INITIALIZED).expect("JSON");
 
-    // One that speaks HTTP+SSE.
+    // An HTTP+SSE client.
     let mut old_client = Events::open(&host, SSE, &[]);
     let endpoint = old_client.next().expect("where to post");
     let endpoint = format!("{MCP}/{}", endpoint.rsplit('/').next().expect("a path"));
     host.post(&endpoint, &[], &initialize("2024-11-05")).expect("an answer");
     host.post(&endpoint, &[], &initialized).expect("an answer");
 
-    // One that speaks streamable HTTP.
+    // A streamable HTTP client.
     let opened = host.post(MCP, &[], &initialize("2025-11-25")).expect("an answer");
     let session = opened.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
     let session = session.expect("a session").to_owned();
     let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
     host.post(MCP, &headers, &initialized).expect("an answer");
     let mut new_client = Events::open(&host, MCP, &headers);
-    // The stream has to be open before there is something to hear.
+    // The stream must be open before the change.
     thread::sleep(Duration::from_millis(300));
 
     app.write("another/index.js", &says("another"));

@@ -1,4 +1,4 @@
-//! An HTTP client of a few lines: what comes back is looked at byte by byte, and no answer is asked for twice.
+//! A small HTTP client that checks every byte of a response and never retries.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 pub(crate) const MCP: &str = "/runtime/webhooks/mcp";
 pub(crate) const SSE: &str = "/runtime/webhooks/mcp/sse";
 
-/// Longer than any call of a test takes, so that a call that hangs fails its test.
+/// Timeout of a call. It is longer than any call of a test, so a call that hangs fails its test.
 const LONGEST: Duration = Duration::from_secs(40);
 
-/// Somebody who calls; each request has a connection of its own.
+/// A client that opens a new connection for each request.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     pub(crate) address: String,
 }
 
-/// What came back.
+/// An HTTP response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -33,7 +33,7 @@ impl Client {
         Ok(socket)
     }
 
-    /// Sends a request and leaves the answer to be read.
+    /// Sends a request and returns the connection, from which the response can be read.
     pub(crate) fn send(
         &self,
         method: &str,
@@ -71,24 +71,24 @@ impl Client {
         self.send("POST", path, &headers, &message.to_string())
     }
 
-    /// Asks for something that must succeed.
+    /// Sends a request that must succeed and returns its result.
     pub(crate) fn request(&self, method: &str, params: Value) -> Value {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let answer = self.post(MCP, &[], &message).expect("an answer").message();
         answer.get("result").cloned().unwrap_or_else(|| panic!("{method}: {answer}"))
     }
 
-    /// Calls a tool: its text, or the text of its error.
+    /// Calls a tool. Returns its text, or the text of its error.
     pub(crate) fn call(&self, tool: &str, arguments: Value) -> Result<String, String> {
         Reply::read(self.send_call(tool, arguments).expect("connects")).expect("an answer").tool_text()
     }
 
-    /// Calls a tool and leaves the answer to be read.
+    /// Calls a tool and returns the connection, from which the response can be read.
     pub(crate) fn send_call(&self, tool: &str, arguments: Value) -> io::Result<TcpStream> {
         self.send_message(MCP, &[], &call(tool, arguments))
     }
 
-    /// The process that runs functions; nothing while none does.
+    /// Returns the id of the process that runs functions, or `None` if there is none.
     pub(crate) fn worker(&self) -> Option<i32> {
         self.call("pid", json!({})).ok()?.parse().ok()
     }
@@ -99,24 +99,24 @@ impl Client {
         tools.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
     }
 
-    /// The status with which the readiness question is answered.
+    /// Returns the status of the readiness endpoint.
     pub(crate) fn readiness(&self) -> u16 {
         self.get("/_/readyz").status
     }
 }
 
-/// The message that calls a tool.
+/// Returns the message that calls a tool.
 pub(crate) fn call(tool: &str, arguments: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
 }
 
 impl Reply {
-    /// Reads until the server closes. A connection that ends early is an error.
+    /// Reads until the server closes the connection. An incomplete response is an error.
     pub(crate) fn read(mut socket: TcpStream) -> io::Result<Reply> {
         let mut bytes = Vec::new();
         socket.read_to_end(&mut bytes)?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let cut = || io::Error::new(io::ErrorKind::UnexpectedEof, format!("an answer that is cut: {text:?}"));
+        let cut = || io::Error::new(io::ErrorKind::UnexpectedEof, format!("incomplete response: {text:?}"));
         let (head, body) = text.split_once("\r\n\r\n").ok_or_else(cut)?;
         let head = head.to_owned();
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(cut)?;
@@ -130,7 +130,7 @@ impl Reply {
         Ok(Reply { status, head, body })
     }
 
-    /// The one answer to the request 1, whether it came as JSON or as an event.
+    /// Returns the only response to request 1, sent as JSON or as an event.
     pub(crate) fn message(&self) -> Value {
         assert_eq!(self.status, 200, "{self:?}");
         let texts: Vec<&str> = match self.head.contains("text/event-stream") {
@@ -139,11 +139,11 @@ impl Reply {
         };
         let messages = texts.into_iter().map(|text| serde_json::from_str::<Value>(text).expect("JSON"));
         let mut answers: Vec<Value> = messages.filter(|message| message["id"] == 1).collect();
-        assert_eq!(answers.len(), 1, "a request has exactly one answer: {self:?}");
+        assert_eq!(answers.len(), 1, "a request has exactly one response: {self:?}");
         answers.remove(0)
     }
 
-    /// What a tool said, or the text of its error.
+    /// Returns the text of a tool result, or the text of its error.
     pub(crate) fn tool_text(&self) -> Result<String, String> {
         let message = self.message();
         if let Some(error) = message.get("error") {
@@ -168,7 +168,7 @@ fn unchunked(mut body: &str) -> Option<String> {
     }
 }
 
-/// Events as they come.
+/// The events of a stream.
 pub(crate) struct Events(BufReader<TcpStream>);
 
 impl Events {
@@ -178,21 +178,21 @@ impl Events {
         Events(BufReader::new(client.send("GET", path, &headers, "").expect("connects")))
     }
 
-    /// The data of the next event that has some.
+    /// Returns the data of the next event with data.
     pub(crate) fn next(&mut self) -> Option<String> {
         loop {
             let mut line = String::new();
             if self.0.read_line(&mut line).ok()? == 0 {
                 return None;
             }
-            // The sizes of chunks stand on lines of their own and look like nothing else here.
+            // Chunk sizes are on their own lines and differ from all other lines here.
             if let Some(data) = line.trim_end().strip_prefix("data: ") {
                 return Some(data.to_owned());
             }
         }
     }
 
-    /// Waits for a message of this method.
+    /// Waits for a message with this method.
     pub(crate) fn wait_for(&mut self, method: &str) -> Value {
         loop {
             let data = self.next().unwrap_or_else(|| panic!("the stream ended without {method}"));

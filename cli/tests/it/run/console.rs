@@ -1,4 +1,4 @@
-//! What functions say, in floods.
+//! Console output of functions, in small and large amounts.
 
 use std::thread;
 
@@ -7,8 +7,8 @@ use serde_json::json;
 use super::app::{App, PID};
 use super::host::Host;
 
-/// 50 MB of lines, 20 MB of one line that does not end, and 20 MB of log records, in small portions: the worker
-/// has time for other calls.
+/// Writes 50 MB of lines, 20 MB of one endless line and 20 MB of log records in small portions, so that
+/// the worker has time for other calls.
 const FLOOD: &str = "
     const pause = () => new Promise(setImmediate);
     const line = 'x'.repeat(99);
@@ -29,17 +29,17 @@ const FLOOD: &str = "
         return 'said it all';
     };";
 
-/// How much memory a process had at most, in KiB.
+/// Returns the peak memory of a process in KiB.
 #[cfg(target_os = "linux")]
 fn most_memory(pid: i32) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says it");
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("VmHWM");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_flood_of_words_neither_fills_the_memory_nor_stops_calls() {
+fn a_flood_of_output_neither_fills_the_memory_nor_stops_calls() {
     let app = App::node().tool("pid", PID).tool("flood", FLOOD);
     let host = Host::start(&app, &[]);
     let worker = host.worker().expect("it serves");
@@ -48,7 +48,7 @@ fn a_flood_of_words_neither_fills_the_memory_nor_stops_calls() {
         let flood = scope.spawn(|| host.call("flood", json!({})));
         let mut served = 0;
         while !flood.is_finished() {
-            assert_eq!(host.worker(), Some(worker), "the worker does not suffer from what it says");
+            assert_eq!(host.worker(), Some(worker), "the worker survives its own output");
             served += 1;
         }
         assert_eq!(flood.join().expect("no panic").as_deref(), Ok("said it all"));
@@ -61,12 +61,12 @@ fn a_flood_of_words_neither_fills_the_memory_nor_stops_calls() {
 }
 
 #[test]
-fn what_a_function_says_is_on_the_console() {
+fn console_output_of_a_function_is_logged() {
     let talk = "module.exports = async (context) => { console.log('plain words'); context.log('logged words'); return 'x'; };";
     let app = App::node().tool("talk", talk);
     let host = Host::start(&app, &[]);
     host.call("talk", json!({})).expect("it talks");
     host.wait_until_it_says("plain words");
     host.wait_until_it_says("logged words");
-    assert!(!host.said().contains('\u{1b}'), "no colours where nobody watches: {}", host.said());
+    assert!(!host.said().contains('\u{1b}'), "no colours without a terminal: {}", host.said());
 }

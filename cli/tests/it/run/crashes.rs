@@ -1,4 +1,5 @@
-//! Workers that end: every call has one answer, another worker comes, and not for ever.
+//! Workers that exit. Every call has exactly one response, the worker is replaced, and the number of
+//! restarts is limited.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,8 +14,8 @@ use super::client::Reply;
 use super::host::{Host, signal};
 use super::{PATIENCE, eventually, side_by_side};
 
-/// Kills the worker under many calls: each of them must hear of it, soon and once.
-fn every_call_hears_that_its_worker_is_gone(app: &App) {
+/// Kills the worker during many calls. Each of them must fail, soon and once.
+fn every_call_of_a_killed_worker_fails(app: &App) {
     const CALLS: usize = 100;
     let host = Host::start(app, &[]);
     let worker = host.worker().expect("it serves");
@@ -27,32 +28,32 @@ fn every_call_hears_that_its_worker_is_gone(app: &App) {
             Reply::read(call).expect("an answer").tool_text().expect_err("the function had no time to end");
         assert!(text.contains("worker exited"), "{text}");
     }
-    // The promise is one second on an idle machine.
+    // The requirement is one second on an idle machine.
     assert!(killed.elapsed() < Duration::from_secs(5), "the last answer came after {:?}", killed.elapsed());
-    // The promise is two.
+    // The requirement is two seconds.
     host.worker_besides(&[worker], Duration::from_secs(8));
     assert_eq!(host.readiness(), 200);
-    assert_eq!(app.begun(), CALLS, "a call that may have had an effect is not made again");
+    assert_eq!(app.begun(), CALLS, "a call that may have had an effect is not retried");
 }
 
 #[test]
 fn a_killed_worker_answers_all_its_calls_and_is_replaced() {
-    every_call_hears_that_its_worker_is_gone(&App::node().tool("pid", PID).tool("hang", HANG));
+    every_call_of_a_killed_worker_fails(&App::node().tool("pid", PID).tool("hang", HANG));
 }
 
 #[test]
 fn a_killed_handler_answers_all_its_calls_and_is_replaced() {
-    every_call_hears_that_its_worker_is_gone(&App::handler(&["pid", "hang"], HANDLER_TOOLS, ""));
+    every_call_of_a_killed_worker_fails(&App::handler(&["pid", "hang"], HANDLER_TOOLS, ""));
 }
 
 #[test]
-fn calls_that_come_while_no_worker_is_up_wait_for_the_next_one() {
+fn calls_wait_for_the_next_worker_while_none_runs() {
     let app = App::node().tool("pid", PID);
     let host = Host::start(&app, &[]);
     let worker = host.worker().expect("it serves");
     signal(worker, Signal::KILL);
     super::host::must_end_within(worker, PATIENCE);
-    // The host may not know yet that its worker is gone; a call that it gave to that one fails.
+    // The host may not have detected the end of its worker. A call that was sent to that worker fails.
     let answers: Vec<_> = (0..10).map(|_| host.call("pid", json!({}))).collect();
     for answer in &answers {
         if let Err(text) = answer {
@@ -63,15 +64,15 @@ fn calls_that_come_while_no_worker_is_up_wait_for_the_next_one() {
     assert!(served >= 9, "{answers:?}");
 }
 
-/// Runs an app whose worker ends soon after each start, until the host gives up.
+/// Runs an app whose worker exits soon after each start, until the host gives up.
 fn gives_up_on_a_worker_that_keeps_ending(app: &App) {
     let mut host = Host::start(app, &[]);
     let status = host.ends_within(Duration::from_secs(30));
-    assert!(!status.success(), "an app that does not stay up is a failure");
+    assert!(!status.success(), "an app that does not keep running is a failure");
     let said = host.said();
-    assert!(said.contains("the app does not stay up"), "{said}");
-    assert!(said.contains("exit code 3"), "why it ended belongs to it: {said}");
-    // The first start and the budget of three.
+    assert!(said.contains("the app does not keep running"), "{said}");
+    assert!(said.contains("exit code 3"), "the exit code is missing: {said}");
+    // The first start and three restarts.
     let starts = app.read("starts.txt").unwrap_or_default();
     let times: Vec<f64> = starts.lines().map(|time| time.parse().expect("a time")).collect();
     assert_eq!(times.len(), 4, "{times:?}");
@@ -81,7 +82,7 @@ fn gives_up_on_a_worker_that_keeps_ending(app: &App) {
 }
 
 #[test]
-fn a_process_that_keeps_ending_is_started_a_few_times_and_then_ends_the_host() {
+fn a_process_that_keeps_exiting_is_restarted_a_few_times_and_then_ends_the_host() {
     let worker = format!(
         "require('node:fs').appendFileSync('starts.txt', `${{Date.now() / 1000}}\\n`);
          setTimeout(() => process.exit(3), 300);
@@ -97,10 +98,12 @@ threading.Timer(0.3, lambda: os._exit(3)).start()
     }]);
 }
 
-/// Calls all the time while workers are killed: each call has one answer, and only those of killed workers fail.
+/// Calls continuously while workers are killed. Each call has one response, and only calls of killed
+/// workers fail.
 fn each_call_has_one_answer(calls: usize, kills: usize) {
     let app = App::node().tool("pid", PID).tool("nap", NAP);
-    // Three restarts a process: five processes may be killed fifteen times before the host gives up.
+    // Each process may be restarted three times, so five processes may be killed fifteen times before
+    // the host gives up.
     let host = Host::start(&app, &["--processes", "5"]);
     let (next, rested, exited) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     let unexpected = Mutex::new(Vec::new());
@@ -108,12 +111,12 @@ fn each_call_has_one_answer(calls: usize, kills: usize) {
         for _ in 0..6 {
             scope.spawn(|| {
                 while next.fetch_add(1, Ordering::SeqCst) < calls {
-                    // Reading the answer fails unless there is exactly one.
+                    // Reading fails unless there is exactly one response.
                     match host.call("nap", json!({"ms": 150})) {
                         Ok(_) => rested.fetch_add(1, Ordering::SeqCst),
                         Err(text) if text.contains("worker exited") => exited.fetch_add(1, Ordering::SeqCst),
                         Err(text) => {
-                            unexpected.lock().expect("nobody panicked").push(text);
+                            unexpected.lock().expect("no thread panicked").push(text);
                             0
                         }
                     };
@@ -125,19 +128,20 @@ fn each_call_has_one_answer(calls: usize, kills: usize) {
             let pid = host.worker_besides(&killed, PATIENCE);
             signal(pid, Signal::KILL);
             killed.push(pid);
-            // Workers are started one a second; with longer lives than that there would be no gaps.
+            // Workers are started at most once a second. With longer intervals there would be no time
+            // without a worker.
             thread::sleep(Duration::from_millis(700));
         }
     });
-    assert_eq!(*unexpected.lock().expect("nobody panicked"), Vec::<String>::new());
+    assert_eq!(*unexpected.lock().expect("no thread panicked"), Vec::<String>::new());
     let (rested, exited) = (rested.into_inner(), exited.into_inner());
     assert_eq!(rested + exited, calls);
-    // At most all six were in the worker that was killed.
+    // At most six calls ran in the killed worker.
     assert!(exited <= 6 * kills, "{exited} of {calls} calls failed after {kills} kills");
     assert!(host.worker().is_some());
 }
 
 #[test]
-fn a_thousand_calls_have_one_answer_each_while_workers_are_killed_twenty_times() {
+fn a_thousand_calls_have_one_response_each_while_workers_are_killed_twenty_times() {
     side_by_side([&|| each_call_has_one_answer(500, 10), &|| each_call_has_one_answer(500, 10)]);
 }

@@ -1,4 +1,4 @@
-//! `bindpost exec`: how the host starts programs that must end with it.
+//! `bindpost exec`, which starts programs that must end with the host.
 
 use std::process::{Command, Stdio};
 
@@ -9,7 +9,7 @@ fn exec(parent: u32, program: &[&str]) -> Command {
 }
 
 #[test]
-fn it_becomes_the_program() {
+fn replaces_itself_with_the_program() {
     let script = "echo $$ \"$1\"; echo oops >&2; exit 7";
     let child = exec(std::process::id(), &["sh", "-c", script, "sh", "--an argument"])
         .stdout(Stdio::piped())
@@ -24,17 +24,17 @@ fn it_becomes_the_program() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_named() {
+fn a_missing_program_is_named() {
     let output = exec(std::process::id(), &["no-such-program"]).output().expect("bindpost runs");
     assert!(!output.status.success());
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("cannot start no-such-program"), "{stderr}");
 }
 
-/// Only Linux can end a program with its parent, so only there it matters who that is.
+/// Only Linux can end a program with its parent, so the parent is checked only there.
 #[cfg(target_os = "linux")]
 #[test]
-fn it_refuses_when_its_parent_is_gone() {
+fn fails_if_the_parent_has_ended() {
     let mut gone = Command::new("true").spawn().expect("true runs");
     gone.wait().expect("it ends");
     let output = exec(gone.id(), &["echo", "started"]).output().expect("bindpost runs");

@@ -1,4 +1,4 @@
-//! Functions and workers that do not answer.
+//! Functions and workers that do not respond.
 
 use std::time::{Duration, Instant};
 
@@ -10,19 +10,19 @@ use super::client::{MCP, call};
 use super::host::{Host, must_end_within, signal};
 use super::side_by_side;
 
-/// The timeout of these apps, and what the call may take more on a busy machine. The promise is 5 %.
+/// The function timeout of these apps, and the tolerance for a busy machine. The requirement is 5 %.
 const TIMEOUT: Duration = Duration::from_secs(2);
 const SLACK: Duration = Duration::from_secs(2);
-/// The grace after a timeout is five seconds, then another worker is started.
+/// Five seconds after a timeout another worker is started.
 const REPLACED: Duration = Duration::from_secs(15);
-/// The old one is asked to end, then told, then killed.
+/// The old worker is asked to end, then terminated, then killed.
 const GONE: Duration = Duration::from_secs(20);
 
 fn with_timeout(app: App) -> App {
     app.host(json!({"functionTimeout": "00:00:02"}))
 }
 
-/// Calls something that does not answer, and gives the text of the error.
+/// Calls a tool that never ends and returns the error text.
 fn times_out(host: &Host, tool: &str) -> String {
     let begin = Instant::now();
     let text = host.call(tool, json!({})).expect_err("it never ends");
@@ -37,11 +37,11 @@ fn replaces_the_worker_of_a_function_that_hangs(app: App) {
     let worker = host.worker().expect("it serves");
     let text = times_out(&host, "hang");
     assert!(text.contains("'hang'") && text.contains("did not answer within 2 s"), "{text}");
-    // Until the grace is over the worker serves on: the function may still come to its end.
+    // The worker keeps serving during the grace period, because the function may still end.
     assert_eq!(host.worker(), Some(worker));
     host.worker_besides(&[worker], REPLACED);
     must_end_within(worker, GONE);
-    assert_eq!(app.begun(), 1, "a call that timed out is not made again");
+    assert_eq!(app.begun(), 1, "a call that timed out is not retried");
 }
 
 #[test]
@@ -52,9 +52,10 @@ fn a_function_that_hangs_fails_at_its_timeout_and_its_process_is_replaced() {
     ]);
 }
 
-/// A client that hangs up cancels its call (2026-07-28). What cannot be cancelled must not hold the worker for longer.
+/// A disconnected client cancels its call (2026-07-28). A function that cannot be cancelled must not
+/// occupy the worker for longer than its timeout.
 #[test]
-fn a_function_that_nobody_waits_for_does_not_hold_its_process_for_ever() {
+fn a_cancelled_function_that_hangs_does_not_occupy_its_process_for_ever() {
     let app = with_timeout(App::node().tool("pid", PID).tool("hang", HANG));
     let host = Host::start(&app, &[]);
     let worker = host.worker().expect("it serves");
@@ -91,7 +92,7 @@ fn a_process_that_stands_still_is_replaced() {
     }]);
 }
 
-/// What a client sent, its headers among it, is for the handler and for nobody the handler names.
+/// The request of a client and its headers are for the handler only, not for the target of a redirect.
 #[test]
 fn an_invocation_does_not_follow_a_redirect_of_its_handler() {
     let handler = r#"
@@ -114,7 +115,7 @@ ThreadingHTTPServer(("127.0.0.1", int(os.environ["FUNCTIONS_CUSTOMHANDLER_PORT"]
 "#;
     let app = App::handler(&["away"], "", "").with("handler.py", handler);
     let host = Host::start(&app, &["--detailed-errors"]);
-    let text = host.call("away", json!({})).expect_err("it is no answer");
+    let text = host.call("away", json!({})).expect_err("a redirect is an error");
     assert!(text.contains("answered 307"), "{text}");
     assert_eq!(app.begun(), 0);
 }

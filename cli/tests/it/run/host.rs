@@ -1,4 +1,4 @@
-//! `bindpost run` as a process of its own.
+//! `bindpost run` as a child process.
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
@@ -15,7 +15,7 @@ use super::app::App;
 use super::client::Client;
 use super::{PATIENCE, eventually};
 
-/// `bindpost run` on an app, in an environment that says nothing of other apps.
+/// Returns the command `bindpost run` for an app, without environment variables of other apps.
 pub(crate) fn command(app: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bindpost"));
     command.arg("run").arg(app.as_ref()).stdin(Stdio::null());
@@ -27,7 +27,7 @@ pub(crate) fn command(app: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Runs the program to an end that must come soon.
+/// Runs the program. It must end soon.
 pub(crate) fn run_to_end(mut command: Command) -> Output {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("bindpost runs");
     let pid = child.id();
@@ -42,10 +42,10 @@ pub(crate) fn run_to_end(mut command: Command) -> Output {
     }
 }
 
-/// An app that is served. It is a client of itself.
+/// An app that is served. It dereferences to a client of the app.
 pub(crate) struct Host {
     child: Child,
-    /// The line that says what runs.
+    /// The line of JSON that the host prints when it is ready.
     pub(crate) ready: Value,
     said: Arc<Mutex<String>>,
     client: Client,
@@ -60,7 +60,7 @@ impl Deref for Host {
 }
 
 impl Host {
-    /// Starts an app on any free port and waits until it is ready.
+    /// Starts an app on a free port and waits until it is ready.
     pub(crate) fn start(app: &App, arguments: &[&str]) -> Host {
         Host::start_with(command(app.path()).args(["--port", "0"]).args(arguments))
     }
@@ -85,7 +85,7 @@ impl Host {
             let _ = sender.send(line);
         });
         let mut host = Host { child, ready: Value::Null, said, client: Client { address: String::new() } };
-        // Nothing comes from a host that does not start; what it says then is on stderr.
+        // A host that does not start prints nothing on stdout. Its error is on stderr.
         let line = first.recv_timeout(PATIENCE).unwrap_or_default();
         host.ready =
             serde_json::from_str(&line).unwrap_or_else(|_| panic!("not ready: {line}{}", host.said()));
@@ -99,7 +99,7 @@ impl Host {
         i32::try_from(self.child.id()).expect("a pid")
     }
 
-    /// What it wrote to stderr so far.
+    /// Returns its stderr so far.
     pub(crate) fn said(&self) -> String {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -112,12 +112,12 @@ impl Host {
         signal(self.pid(), what);
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the host.
     pub(crate) fn ends_within(&mut self, limit: Duration) -> ExitStatus {
         eventually(limit, "the end of the host", || self.child.try_wait().expect("it is ours"))
     }
 
-    /// Waits until another process than these runs functions.
+    /// Waits until a process other than these runs functions.
     pub(crate) fn worker_besides(&self, pids: &[i32], limit: Duration) -> i32 {
         let other = || self.worker().filter(|pid| !pids.contains(pid));
         eventually(limit, "another worker", other)
@@ -126,7 +126,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // Asked twice it ends at once, and unlike a killed one it removes its temporary files.
+        // After two signals the host ends at once. Unlike a killed host it deletes its temporary files.
         for what in [Signal::TERM, Signal::INT] {
             if matches!(self.child.try_wait(), Ok(None)) {
                 self.signal(what);
@@ -139,23 +139,23 @@ impl Drop for Host {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if thread::panicking() {
-            eprintln!("the host said:\n{}", self.said());
+            eprintln!("stderr of the host:\n{}", self.said());
         }
     }
 }
 
-/// Signals a process that this test started, or that its host did.
+/// Sends a signal to a process that this test or its host started.
 pub(crate) fn signal(pid: i32, signal: Signal) {
     let pid = Pid::from_raw(pid).expect("a pid");
-    // It may have ended by itself, which the test finds out.
+    // The process may have ended already. The test detects that.
     let _ = kill_process(pid, signal);
 }
 
-/// Whether a process runs. One that has ended and that nobody has asked about does not.
+/// Returns whether a process runs. A zombie does not run.
 pub(crate) fn is_running(pid: i32) -> bool {
     if cfg!(target_os = "linux") {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // `123 (name) S …`, where the name may hold anything.
+        // The line is `123 (name) S …`, and the name may contain any character.
         return stat
             .rsplit(") ")
             .next()
@@ -164,7 +164,7 @@ pub(crate) fn is_running(pid: i32) -> bool {
     rustix::process::test_kill_process(Pid::from_raw(pid).expect("a pid")).is_ok()
 }
 
-/// Fails if a process is still there after so long.
+/// Fails if the process still runs after the time limit.
 pub(crate) fn must_end_within(pid: i32, limit: Duration) {
     eventually(limit, &format!("the end of process {pid}"), || (!is_running(pid)).then_some(()));
 }

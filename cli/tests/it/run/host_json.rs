@@ -1,4 +1,4 @@
-//! A `host.json` that changes while its app is served counts whole: who may come in, and what clients are told.
+//! Changes of `host.json` while the app is served: all of its settings are applied.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use super::client::{Client, Events, MCP, Reply, SSE, call};
 use super::host::{Host, command};
 use super::{PATIENCE, eventually};
 
-/// The text of a `host.json` with these members of `extensions.mcp`.
+/// Returns a `host.json` with these members of `extensions.mcp`.
 fn host_json(mcp: Value) -> String {
     json!({"version": "2.0", "extensions": {"mcp": mcp}}).to_string()
 }
@@ -22,23 +22,23 @@ fn level(level: &str) -> String {
     host_json(json!({"system": {"webhookAuthorizationLevel": level}}))
 }
 
-/// An app on an address where the level counts.
+/// Serves an app on an address where the authorization level applies.
 fn serve(app: &App) -> Host {
     Host::start_with(command(app.path()).args(["--host", "0.0.0.0", "--port", "0"]))
 }
 
-/// The key of the MCP extension in the app's file.
+/// Returns the key of the MCP extension in the key file of the app.
 fn key(app: &App) -> String {
-    let keys = app.read(".bindpost/keys").expect("the file is there");
+    let keys = app.read(".bindpost/keys").expect("the file exists");
     let mut lines = keys.lines().filter_map(|line| line.split_once(" = "));
-    lines.find(|(name, _)| *name == "mcp_extension").expect("the key is there").1.to_owned()
+    lines.find(|(name, _)| *name == "mcp_extension").expect("the key exists").1.to_owned()
 }
 
 fn status(client: &Client, path: &str, headers: &[(&str, &str)]) -> u16 {
     client.post(path, headers, &call("pid", json!({}))).expect("an answer").status
 }
 
-/// The status of a call on a connection that stays open.
+/// Returns the status of a call on a connection that stays open.
 fn call_on(socket: &mut TcpStream, client: &Client) -> u16 {
     let body = call("pid", json!({})).to_string();
     write!(
@@ -68,14 +68,14 @@ fn initialize() -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
 }
 
-/// Opens a session; its id.
+/// Opens a session and returns its id.
 fn open_session(client: &Client, headers: &[(&str, &str)]) -> String {
     let opened = client.post(MCP, headers, &initialize()).expect("an answer");
     let id = opened.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
     id.unwrap_or_else(|| panic!("no session: {opened:?}")).to_owned()
 }
 
-/// Opens an HTTP+SSE stream; the path to post to.
+/// Opens an HTTP+SSE stream. Returns it with the path to post to.
 fn open_pipe(client: &Client) -> (Events, String) {
     let mut events = Events::open(client, SSE, &[]);
     let endpoint = events.next().expect("where to post");
@@ -83,7 +83,7 @@ fn open_pipe(client: &Client) -> (Events, String) {
 }
 
 #[test]
-fn a_level_that_becomes_system_asks_every_caller_for_a_key() {
+fn a_level_that_becomes_system_requires_a_key() {
     let app = App::node().tool("pid", PID).with("host.json", &level("Anonymous"));
     let host = serve(&app);
     assert_eq!(host.ready["requiresKey"], false);
@@ -96,7 +96,7 @@ fn a_level_that_becomes_system_asks_every_caller_for_a_key() {
     assert_eq!(status(&host, &endpoint, &[]), 202);
     pipe.next().expect("the answer");
 
-    // A connection that is kept open, and has been answered without a key.
+    // A connection that stays open and had a response without a key.
     let mut kept = host.connect().expect("connects");
     assert_eq!(call_on(&mut kept, &host), 200);
 
@@ -109,7 +109,7 @@ fn a_level_that_becomes_system_asks_every_caller_for_a_key() {
     assert_eq!(status(&host, MCP, &[("x-functions-key", "wrong")]), 401);
     let key = key(&app);
     assert_eq!(status(&host, MCP, &[("x-functions-key", &key)]), 200);
-    // What was opened without a key is of no use any more, with a key or without.
+    // Sessions and streams that were opened without a key are invalid, with a key or without.
     assert_eq!(status(&host, MCP, &in_session), 401);
     let with_key = [in_session[0], in_session[1], ("x-functions-key", key.as_str())];
     assert_eq!(status(&host, MCP, &with_key), 404);
@@ -121,51 +121,51 @@ fn a_level_that_becomes_system_asks_every_caller_for_a_key() {
 }
 
 #[test]
-fn a_level_that_becomes_anonymous_asks_for_no_key() {
+fn a_level_that_becomes_anonymous_requires_no_key() {
     let app = App::node().tool("pid", PID).with("host.json", &level("System"));
     let host = serve(&app);
     assert_eq!(host.ready["requiresKey"], true);
     assert_eq!(status(&host, MCP, &[]), 401);
     app.write("host.json", &level("Anonymous"));
     eventually(PATIENCE, "an open host", || (status(&host, MCP, &[]) == 200).then_some(()));
-    // And back again.
+    // The level changes back.
     app.write("host.json", &level("System"));
     eventually(PATIENCE, "a closed host", || (status(&host, MCP, &[]) == 401).then_some(()));
     assert_eq!(status(&host, MCP, &[("x-functions-key", &key(&app))]), 200);
 }
 
-/// Who may come in does not wait for workers, and not for code that works.
+/// The authorization level is applied without waiting for workers or for code that loads.
 #[test]
-fn a_level_counts_even_if_the_app_cannot_start_again() {
+fn a_level_is_applied_even_if_the_app_cannot_restart() {
     let app = App::node().tool("pid", PID).with("host.json", &level("Anonymous"));
     let host = serve(&app);
     assert_eq!(status(&host, MCP, &[]), 200);
     app.write("pid/index.js", "module.exports = async () => {");
     app.write("host.json", &level("System"));
-    host.wait_until_it_says("the functions as they were go on");
+    host.wait_until_it_says("the previous functions keep running");
     assert_eq!(status(&host, MCP, &[]), 401);
     assert_eq!(status(&host, MCP, &[("x-functions-key", &key(&app))]), 200);
 }
 
-/// A host that should ask for a key stays shut if there is none to ask for.
+/// If a key is required but the keys cannot be created, the host rejects every caller.
 #[test]
-fn no_caller_is_let_in_if_the_keys_cannot_be_made() {
+fn every_caller_is_rejected_if_the_keys_cannot_be_created() {
     let app = App::node().tool("pid", PID).with("host.json", &level("Anonymous"));
     let host = serve(&app);
-    // A file where the folder of the keys should be.
+    // A file at the path of the key folder.
     app.write(".bindpost", "in the way");
     app.write("host.json", &level("System"));
-    host.wait_until_it_says("no caller is let in");
+    host.wait_until_it_says("all calls are rejected");
     assert_eq!(status(&host, MCP, &[]), 401);
-    std::fs::remove_file(app.path().join(".bindpost")).expect("it was there");
+    std::fs::remove_file(app.path().join(".bindpost")).expect("the file exists");
     app.write("host.json", &format!("{} ", level("System")));
     eventually(PATIENCE, "keys", || app.read(".bindpost/keys"));
     assert_eq!(status(&host, MCP, &[]), 401);
     let with_key = || status(&host, MCP, &[("x-functions-key", &key(&app))]) == 200;
-    eventually(PATIENCE, "the key counts", || with_key().then_some(()));
+    eventually(PATIENCE, "the key is accepted", || with_key().then_some(()));
 }
 
-/// A request whose head came before the change and whose body comes after it.
+/// The head of the request arrives before the change, its body after it.
 #[test]
 fn a_body_that_arrives_after_the_level_was_raised_runs_nothing() {
     let app = App::node().tool("nap", NAP).with("host.json", &level("Anonymous"));
@@ -180,7 +180,7 @@ fn a_body_that_arrives_after_the_level_was_raised_runs_nothing() {
     );
     let (first, rest) = body.split_at(10);
     write!(socket, "{head}{first}").expect("it reads");
-    // The host has to have seen the head before the change.
+    // The host must have read the head before the change.
     std::thread::sleep(Duration::from_millis(300));
     app.write("host.json", &level("System"));
     eventually(PATIENCE, "a closed host", || {
@@ -194,7 +194,7 @@ fn a_body_that_arrives_after_the_level_was_raised_runs_nothing() {
     assert_eq!(app.begun(), begun);
 }
 
-/// Calls that run when the level changes were let in, and are answered.
+/// Calls that run when the level changes were authorized before, and are answered.
 #[test]
 fn calls_that_run_while_the_level_changes_are_answered() {
     let app = App::node().tool("nap", NAP).with("host.json", &level("Anonymous"));
@@ -212,7 +212,7 @@ const STRICT: &str = r#"{"scriptFile": "index.js", "bindings": [{"type": "mcpToo
     "toolProperties": "[{\"propertyName\": \"ms\", \"propertyType\": \"integer\", \"description\": \"How long\"}]"}]}"#;
 
 #[test]
-fn everything_else_that_host_json_says_counts_too() {
+fn all_other_settings_of_host_json_are_applied() {
     let app = App::node().tool("nap", NAP).with("nap/function.json", STRICT);
     app.write("host.json", &host_json(json!({"serverName": "before"})));
     let host = Host::start(&app, &[]);
@@ -249,7 +249,7 @@ fn everything_else_that_host_json_says_counts_too() {
     assert!(endpoint.starts_with("http://"), "{endpoint}");
     let refused = host.call("nap", json!({"ms": "0"}));
     assert!(refused.is_err(), "{refused:?}");
-    // One second, where it was half an hour.
+    // One second instead of half an hour.
     let late = host.call("nap", json!({"ms": 20_000}));
     assert!(late.is_err(), "{late:?}");
     for name in
@@ -257,14 +257,14 @@ fn everything_else_that_host_json_says_counts_too() {
     {
         assert!(host.said().contains(name), "{name}: {}", host.said());
     }
-    // Clients that were told the old name connect again.
+    // Clients that received the old name connect again.
     let in_session = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
     assert_eq!(host.post(MCP, &in_session, &call("nap", json!({"ms": 0}))).expect("an answer").status, 404);
 }
 
-/// The endpoint that took the place of the first one ends its streams too.
+/// The endpoint that replaced the first one ends its streams too.
 #[test]
-fn a_host_that_has_changed_ends_as_soon_as_another() {
+fn a_changed_host_ends_as_fast_as_an_unchanged_one() {
     let app = App::node().tool("pid", PID);
     let mut host = Host::start(&app, &[]);
     app.write("host.json", &host_json(json!({"serverName": "after"})));
@@ -279,9 +279,9 @@ fn a_host_that_has_changed_ends_as_soon_as_another() {
     assert!(host.ends_within(PATIENCE).success());
 }
 
-/// What only functions need is taken up without a word to clients.
+/// Settings that only affect functions are applied without ending the sessions.
 #[test]
-fn sessions_go_on_if_nothing_changes_that_clients_were_told() {
+fn sessions_continue_if_nothing_visible_to_clients_changes() {
     let app = App::node().tool("pid", PID);
     let host = Host::start(&app, &[]);
     let session = open_session(&host, &[]);
@@ -294,9 +294,10 @@ fn sessions_go_on_if_nothing_changes_that_clients_were_told() {
     assert_eq!(status(&host, MCP, &in_session), 200);
 }
 
-/// Origins of web pages are in `local.settings.json`, and so is the port, which cannot change under a listener.
+/// `local.settings.json` contains the origins of web pages, and the port, which cannot change while the
+/// host listens.
 #[test]
-fn local_settings_count_too_and_the_port_says_that_it_needs_a_restart() {
+fn local_settings_are_applied_and_a_new_port_needs_a_restart() {
     let app = App::node().tool("pid", PID);
     let host = Host::start(&app, &[]);
     let origin = [("origin", "https://pages.example")];
@@ -304,15 +305,15 @@ fn local_settings_count_too_and_the_port_says_that_it_needs_a_restart() {
     let local = json!({"Host": {"CORS": "https://pages.example", "LocalHttpPort": 7999}});
     app.write("local.settings.json", &local.to_string());
     host.wait_until_it_says("LocalHttpPort");
-    eventually(PATIENCE, "the origin is served", || (status(&host, MCP, &origin) == 200).then_some(()));
+    eventually(PATIENCE, "the origin is accepted", || (status(&host, MCP, &origin) == 200).then_some(()));
     let said = host.said();
     let line = said.lines().find(|line| line.contains("LocalHttpPort")).expect("a line");
-    assert!(line.contains("7999") && line.contains("start bindpost again"), "{line}");
+    assert!(line.contains("7999") && line.contains("restart bindpost"), "{line}");
 }
 
-/// A conversation over a pipe has been told the name already.
+/// A client over stdio has received the server name already.
 #[test]
-fn a_pipe_says_what_counts_for_the_next_one_only() {
+fn stdio_reports_settings_that_need_a_restart() {
     let app = App::node().tool("pid", PID);
     let mut command: Command = command(app.path());
     let mut child = command
@@ -328,7 +329,7 @@ fn a_pipe_says_what_counts_for_the_next_one_only() {
     let mut answer = [0; 1];
     child.stdout.as_mut().expect("piped").read_exact(&mut answer).expect("an answer");
     app.write("host.json", &host_json(json!({"serverName": "after", "validateArguments": true})));
-    // It looks twice a second, and starts a worker.
+    // The host checks the files twice a second, and then starts a worker.
     let waited = std::thread::spawn(move || {
         let mut said = String::new();
         let mut piece = [0; 4096];
@@ -340,10 +341,10 @@ fn a_pipe_says_what_counts_for_the_next_one_only() {
         }
         said
     });
-    eventually(PATIENCE, "the change is taken up", || waited.is_finished().then_some(()));
+    eventually(PATIENCE, "the change is applied", || waited.is_finished().then_some(()));
     let said = waited.join().expect("it reads");
     drop(stdin);
     child.wait().expect("it ends with its input");
     let line = said.lines().find(|line| line.contains("serverName")).unwrap_or_else(|| panic!("{said}"));
-    assert!(line.contains("start bindpost again") && !line.contains("validateArguments"), "{line}");
+    assert!(line.contains("restart bindpost") && !line.contains("validateArguments"), "{line}");
 }

@@ -1,4 +1,4 @@
-//! Who may come in.
+//! Authorization with keys.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -12,20 +12,20 @@ fn app() -> App {
     App::node().tool("pid", PID)
 }
 
-/// The key of this name in the app's file.
+/// Returns the key of this name in the key file of the app.
 fn key(app: &App, name: &str) -> String {
-    let keys = app.read(".bindpost/keys").expect("the file is there");
+    let keys = app.read(".bindpost/keys").expect("the file exists");
     let mut lines = keys.lines().filter_map(|line| line.split_once(" = "));
-    lines.find(|(found, _)| *found == name).expect("the key is there").1.to_owned()
+    lines.find(|(found, _)| *found == name).expect("the key exists").1.to_owned()
 }
 
-/// The status of a call with these headers.
+/// Returns the status of a call with these headers.
 fn status(client: &Client, path: &str, headers: &[(&str, &str)]) -> u16 {
     client.post(path, headers, &call("pid", json!({}))).expect("an answer").status
 }
 
 #[test]
-fn a_key_is_asked_for_if_the_user_wants_it() {
+fn require_key_requires_a_key_on_loopback() {
     let app = app();
     let host = Host::start(&app, &["--require-key"]);
     assert_eq!(host.ready["requiresKey"], true);
@@ -41,33 +41,33 @@ fn a_key_is_asked_for_if_the_user_wants_it() {
     assert_eq!(status(&host, &format!("{MCP}?code=wrong"), &[]), 401);
     assert_eq!(status(&host, &format!("/mcp?code={own}"), &[]), 200);
     assert_eq!(status(&host, "/mcp", &[]), 401);
-    // The header wins, as on the platform.
+    // The header takes precedence, as on Azure.
     assert_eq!(status(&host, &format!("{MCP}?code={own}"), &[("x-functions-key", "wrong")]), 401);
     assert_eq!(host.get(SSE).status, 401);
-    // Whoever watches the host needs no key.
+    // The health endpoints need no key.
     assert_eq!(host.get("/_/healthz").status, 200);
     assert_eq!(host.readiness(), 200);
-    // Keys do not belong in logs.
+    // Keys must not be in the log.
     assert!(!host.said().contains(&own), "{}", host.said());
 }
 
 #[test]
-fn keys_are_made_once_and_only_their_owner_reads_them() {
+fn keys_are_created_once_and_only_their_owner_can_read_them() {
     let app = app();
     let first = {
         let _host = Host::start(&app, &["--require-key"]);
-        app.read(".bindpost/keys").expect("made at the start")
+        app.read(".bindpost/keys").expect("created at the start")
     };
     let mode =
-        std::fs::metadata(app.path().join(".bindpost/keys")).expect("it is there").permissions().mode();
+        std::fs::metadata(app.path().join(".bindpost/keys")).expect("the file exists").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let host = Host::start(&app, &["--require-key"]);
-    assert_eq!(app.read(".bindpost/keys").expect("it stays"), first);
+    assert_eq!(app.read(".bindpost/keys").expect("the file exists"), first);
     assert_eq!(status(&host, MCP, &[("x-functions-key", &key(&app, "mcp_extension"))]), 200);
 }
 
 #[test]
-fn an_open_host_makes_no_keys() {
+fn a_host_without_authentication_creates_no_keys() {
     let app = app();
     let host = Host::start(&app, &[]);
     assert_eq!(host.ready["requiresKey"], false);
@@ -85,7 +85,7 @@ fn the_endpoint_event_repeats_a_key_only_if_it_came_in_the_query() {
     let mut stream = Events::open(&host, &format!("{SSE}?code={own}"), &[]);
     let by_query = stream.next().expect("an event");
     assert!(by_query.contains(&own) || by_query.contains(&own.replace('=', "%3D")), "{by_query}");
-    // It leads back to this stream without anything added, which is what it is for.
+    // The endpoint leads back to this stream without further parameters.
     let path = format!("{MCP}/{}", by_query.rsplit('/').next().expect("a path"));
     assert_eq!(status(&host, &path, &[]), 202);
     assert_eq!(status(&host, &path.replace("code=", "no="), &[]), 401);
@@ -96,7 +96,7 @@ fn start_for_others(app: &App, arguments: &[&str]) -> Host {
 }
 
 #[test]
-fn an_address_that_other_machines_reach_asks_for_a_key() {
+fn an_address_that_other_machines_can_reach_requires_a_key() {
     let app = app();
     let host = start_for_others(&app, &[]);
     assert_eq!(host.ready["requiresKey"], true);
@@ -104,9 +104,9 @@ fn an_address_that_other_machines_reach_asks_for_a_key() {
     assert_eq!(status(&host, MCP, &[("x-functions-key", &key(&app, "mcp_extension"))]), 200);
 }
 
-/// A name beyond the loopback says that other machines are meant, whatever the address is.
+/// A host name other than the loopback names means that other machines are served, whatever the address is.
 #[test]
-fn a_name_that_other_machines_use_asks_for_a_key() {
+fn a_name_that_other_machines_use_requires_a_key() {
     let app = app();
     for name in ["functions.example.com", "*"] {
         let host = Host::start(&app, &["--allow-host", name]);
@@ -121,7 +121,7 @@ fn a_name_that_other_machines_use_asks_for_a_key() {
 }
 
 #[test]
-fn without_auth_opens_an_address_that_other_machines_reach() {
+fn without_auth_requires_no_key_on_any_address() {
     let app = app();
     let host = start_for_others(&app, &["--without-auth"]);
     assert_eq!(host.ready["requiresKey"], false);
@@ -129,7 +129,7 @@ fn without_auth_opens_an_address_that_other_machines_reach() {
 }
 
 #[test]
-fn an_app_that_is_anonymous_is_open_wherever_it_is_served() {
+fn an_anonymous_app_requires_no_key_on_any_address() {
     let anonymous = json!({"extensions": {"mcp": {"system": {"webhookAuthorizationLevel": "Anonymous"}}}});
     let app = app().host(anonymous);
     let host = start_for_others(&app, &[]);

@@ -1,4 +1,4 @@
-//! Apps that do not start: what is said, and that nothing is left behind.
+//! Apps that do not start: their errors, and that no process is left behind.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use super::app::{App, PID, tool};
 use super::host::{command, run_to_end};
 
-/// Runs an app that must not start: what it says on stderr.
+/// Runs an app that must not start and returns its stderr.
 fn refusal(command: Command) -> String {
     let output = run_to_end(command);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success(), "it must fail, and said:\n{stderr}");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "what is wrong belongs on stderr");
+    assert!(!output.status.success(), "it must fail, printed:\n{stderr}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "errors belong on stderr");
     stderr
 }
 
@@ -36,9 +36,9 @@ fn a_mistake_in_host_json_names_the_file_the_member_and_the_fix() {
             &["host.json: functionTimeout: \"soon\"", "fix: write it as hh:mm:ss"],
         ),
         (r#"{"version": "1.0"}"#, &["host.json: version:", "fix: write \"version\": \"2.0\""]),
-        (r#"{"version": "2.0","#, &["host.json: is no JSON: line 1"]),
+        (r#"{"version": "2.0","#, &["host.json: is not valid JSON: line 1"]),
         (
-            r#"{"version": "2.0", "extensions": {"mcp": {"system": {"webhookAuthorizationLevel": "Nobody"}}}}"#,
+            r#"{"version": "2.0", "extensions": {"mcp": {"system": {"webhookAuthorizationLevel": "Guest"}}}}"#,
             &["host.json: extensions.mcp.system.webhookAuthorizationLevel", "fix:"],
         ),
     ];
@@ -72,24 +72,24 @@ fn a_script_that_does_not_load_is_shown_with_its_error() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_named() {
+fn a_missing_folder_is_named() {
     let app = App::node();
     let stderr = refusal(command(app.path().join("nowhere")));
-    assert_says(&stderr, &["nowhere", "fix: give the folder that holds the app's host.json"]);
+    assert_says(&stderr, &["nowhere", "fix: pass the folder that contains the app's host.json"]);
 }
 
 #[test]
-fn a_folder_without_host_json_is_no_app() {
+fn a_folder_without_host_json_is_rejected() {
     let app = App::node();
     std::fs::create_dir(app.path().join("empty")).expect("creates");
     assert_says(
         &refusal(command(app.path().join("empty"))),
-        &["host.json", "this folder is no function app", "fix:"],
+        &["host.json", "this folder is not a function app", "fix:"],
     );
 }
 
 #[test]
-fn an_interpreter_that_is_missing_comes_with_how_to_install_it() {
+fn a_missing_interpreter_is_reported_with_a_fix() {
     let app = App::node().tool("pid", PID);
     let mut command = on_any_port(&app);
     command.env("PATH", app.path());
@@ -98,7 +98,7 @@ fn an_interpreter_that_is_missing_comes_with_how_to_install_it() {
 }
 
 #[test]
-fn a_custom_handler_that_is_missing_is_named() {
+fn a_missing_custom_handler_is_named() {
     let app = App::handler(&["pid"], "", "").with(
         "host.json",
         r#"{"version": "2.0", "customHandler": {"description": {"defaultExecutablePath": "no-such-handler"}}}"#,
@@ -107,7 +107,7 @@ fn a_custom_handler_that_is_missing_is_named() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_told_at_once_and_starts_no_worker() {
+fn a_port_in_use_fails_at_once_and_starts_no_worker() {
     let app = App::node().tool("pid", &format!("require('node:fs').writeFileSync('started.txt', '');{PID}"));
     let taken = TcpListener::bind("127.0.0.1:0").expect("binds");
     let address = taken.local_addr().expect("bound");
@@ -115,14 +115,14 @@ fn a_port_that_is_taken_is_told_at_once_and_starts_no_worker() {
     command.args(["--port", &address.port().to_string()]);
     let begin = Instant::now();
     let stderr = refusal(command);
-    // The promise is one second on an idle machine.
+    // The requirement is one second on an idle machine.
     assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
     assert_says(&stderr, &[&address.to_string(), "fix: choose another port with --port N"]);
     assert_eq!(app.read("started.txt"), None, "a worker was started");
 }
 
 #[test]
-fn a_worker_that_ends_while_it_starts_is_not_started_again() {
+fn a_worker_that_ends_while_it_starts_is_not_restarted() {
     let crash =
         "require('node:fs').appendFileSync('starts.txt', '.'); console.error('no licence'); process.exit(3);";
     let app =

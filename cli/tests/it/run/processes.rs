@@ -1,4 +1,4 @@
-//! Several processes for one app.
+//! Several worker processes for one app.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::client::Reply;
 use super::host::{Host, command, signal};
 use super::{PATIENCE, eventually};
 
-/// The processes in which a few calls at the same time run.
+/// Returns the ids of the processes that run a few concurrent calls.
 fn pids(host: &Host) -> HashSet<String> {
     let calls: Vec<_> =
         (0..6).map(|_| host.send_call("nap", json!({"ms": 300})).expect("connects")).collect();
@@ -21,13 +21,13 @@ fn pids(host: &Host) -> HashSet<String> {
 }
 
 #[test]
-fn calls_are_spread_over_as_many_processes_as_wanted() {
+fn calls_are_distributed_over_the_configured_number_of_processes() {
     let app = App::node().tool("pid", PID).tool("nap", NAP);
     let host = Host::start(&app, &["--processes", "2"]);
-    // The second one may come a little later.
+    // The second process may start a little later.
     eventually(PATIENCE, "two processes", || (pids(&host).len() == 2).then_some(()));
 
-    // What happens to one of them does not touch the other.
+    // The end of one process does not affect the other.
     let victim = host.worker().expect("it serves");
     signal(victim, Signal::KILL);
     let other = host.worker_besides(&[victim], Duration::from_secs(5));
@@ -39,7 +39,7 @@ fn calls_are_spread_over_as_many_processes_as_wanted() {
 }
 
 #[test]
-fn a_setting_says_how_many_processes() {
+fn a_setting_configures_the_number_of_processes() {
     let settings = r#"{"IsEncrypted": false, "Values": {"FUNCTIONS_WORKER_PROCESS_COUNT": "2"}}"#;
     let app = App::node().tool("pid", PID).tool("nap", NAP).with("local.settings.json", settings);
     let host = Host::start_with(command(app.path()).args(["--port", "0"]));

@@ -1,4 +1,4 @@
-//! What an app that starts says of itself.
+//! Start-up output: the line of JSON and the start screen.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use super::PATIENCE;
 use super::app::{App, PID, tool};
 use super::host::{Host, command, signal};
 
-/// A tool with an argument, a resource, a prompt, and a function that is none of them.
+/// An app with a tool with an argument, a resource, a prompt and a function with another trigger.
 fn app() -> App {
     let properties = json!([{"propertyName": "city", "propertyType": "string", "description": "Where", "isRequired": true}]);
     let function = |trigger: Value| json!({"scriptFile": "../all.js", "bindings": [trigger]}).to_string();
@@ -39,7 +39,7 @@ fn app() -> App {
 }
 
 #[test]
-fn one_line_of_json_says_what_runs_and_where() {
+fn one_line_of_json_lists_the_entries_and_addresses() {
     let app = app();
     let host = Host::start(&app, &[]);
     let ready = &host.ready;
@@ -60,7 +60,7 @@ fn one_line_of_json_says_what_runs_and_where() {
     assert_eq!(ready["prompts"][0]["name"], "code_review");
     assert_eq!(ready["prompts"][0]["arguments"][0]["name"], "code");
 
-    // What it says is what it serves.
+    // The listed entries are served.
     assert_eq!(host.call("weather", json!({"city": "Oslo"})).as_deref(), Ok("it works"));
     let read = host.request("resources/read", json!({"uri": "file://readme.md"}));
     assert_eq!(read["contents"][0]["text"], "it works");
@@ -83,7 +83,7 @@ fn a_function_with_another_trigger_is_skipped_and_named() {
 }
 
 #[test]
-fn people_get_a_screen_on_stderr_and_nothing_on_stdout() {
+fn the_start_screen_is_printed_on_stderr_only() {
     let app = app();
     let mut child = command(app.path())
         .args(["--port", "0"])
@@ -107,7 +107,7 @@ fn people_get_a_screen_on_stderr_and_nothing_on_stdout() {
         "/runtime/webhooks/mcp ",
         "/runtime/webhooks/mcp/sse",
         "/_/healthz",
-        "open: no key is asked for",
+        "open: no key required",
         "TOOLS (1)",
         "city*: string",
         "RESOURCES (1)",
@@ -120,11 +120,11 @@ fn people_get_a_screen_on_stderr_and_nothing_on_stdout() {
         assert!(screen.contains(part), "{part:?} is not on the screen:\n{screen}");
     }
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
-    assert!(!screen.contains('\u{1b}'), "no colours where nobody watches:\n{screen}");
+    assert!(!screen.contains('\u{1b}'), "no colours without a terminal:\n{screen}");
 }
 
 #[test]
-fn one_function_with_a_mistake_does_not_keep_the_others_from_being_served() {
+fn one_invalid_function_does_not_prevent_the_others_from_being_served() {
     let broken = tool("a b");
     let app = App::node().tool("pid", PID).with("bad/function.json", &broken).with("bad/index.js", PID);
     let host = Host::start(&app, &[]);

@@ -1,4 +1,4 @@
-//! An app over a pipe.
+//! An app over stdio.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -11,7 +11,7 @@ use super::app::{App, HANDLER_TOOLS};
 use super::client::call;
 use super::host::command;
 
-/// Serves an app over a pipe, sends it messages and gives the lines of stdout.
+/// Serves an app over stdio, sends it messages and returns the lines of stdout.
 fn converse(app: &App, messages: &[Value]) -> Vec<Value> {
     let mut child = command(app.path())
         .arg("--stdio")
@@ -32,7 +32,7 @@ fn converse(app: &App, messages: &[Value]) -> Vec<Value> {
     assert!(output.status.success(), "{stderr}");
     let stdout = String::from_utf8(output.stdout).expect("text");
     let line = |line: &str| {
-        serde_json::from_str(line).unwrap_or_else(|_| panic!("{line:?} is no message; {stderr}"))
+        serde_json::from_str(line).unwrap_or_else(|_| panic!("{line:?} is not a message; {stderr}"))
     };
     stdout.lines().map(line).collect()
 }
@@ -50,7 +50,7 @@ fn conversation(tool: &str) -> Vec<Value> {
     ]
 }
 
-/// The answer to a request; there must be exactly one.
+/// Returns the response to a request. There must be exactly one.
 fn answer(lines: &[Value], id: u32) -> &Value {
     let answers: Vec<_> = lines.iter().filter(|line| line["id"] == id).collect();
     assert_eq!(answers.len(), 1, "{lines:?}");
@@ -58,7 +58,7 @@ fn answer(lines: &[Value], id: u32) -> &Value {
 }
 
 #[test]
-fn an_app_is_served_over_a_pipe_and_its_words_stay_out_of_it() {
+fn an_app_is_served_over_stdio_without_its_console_output() {
     let talk = "
         console.log('loaded');
         module.exports = async () => {
@@ -75,7 +75,7 @@ fn an_app_is_served_over_a_pipe_and_its_words_stay_out_of_it() {
 }
 
 #[test]
-fn a_handler_is_served_over_a_pipe() {
+fn a_handler_is_served_over_stdio() {
     let app = App::handler(&["pid"], HANDLER_TOOLS, "print('listening', flush=True)");
     let lines = converse(&app, &conversation("pid"));
     assert_eq!(lines.len(), 3, "{lines:?}");

@@ -1,4 +1,4 @@
-//! The end of the host: asked once, asked twice, killed.
+//! The shutdown of the host: after one signal, after two signals, and killed.
 
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use super::client::Reply;
 use super::host::{Host, command, is_running, must_end_within};
 use super::{PATIENCE, eventually};
 
-/// Stops a host with many calls under way: none of their answers may be lost.
+/// Stops a host with many running calls. All of them must be answered.
 fn loses_no_answer(app: &App) {
     const CALLS: usize = 200;
-    // As many as run at the same time; the others wait for their turn, and have been accepted all the same.
+    // This many calls run at the same time. The others wait, but have been accepted.
     const RUNNING: usize = 100;
     let mut host = Host::start(app, &[]);
     let worker = host.worker().expect("it serves");
@@ -32,8 +32,8 @@ fn loses_no_answer(app: &App) {
     eventually(PATIENCE, "calls under way", || (app.begun() >= RUNNING).then_some(()));
 
     host.signal(Signal::TERM);
-    eventually(PATIENCE, "that nobody is let in any more", || host.connect().is_err().then_some(()));
-    // Whoever holds a connection learns that it should go elsewhere: it is told, or the connection is closed.
+    eventually(PATIENCE, "refused connections", || host.connect().is_err().then_some(()));
+    // An open connection gets 503, or is closed.
     assert!(matches!(status().as_deref(), None | Some("503")));
     let rested = calls.into_iter().map(|call| Reply::read(call).map(|reply| reply.tool_text()));
     let lost: Vec<_> =
@@ -46,17 +46,17 @@ fn loses_no_answer(app: &App) {
 }
 
 #[test]
-fn a_host_that_is_asked_to_end_answers_every_call_before() {
+fn a_stopping_host_answers_every_call() {
     loses_no_answer(&App::node().tool("pid", PID).tool("nap", NAP));
 }
 
 #[test]
-fn a_host_of_a_handler_that_is_asked_to_end_answers_every_call_before() {
+fn a_stopping_host_of_a_handler_answers_every_call() {
     loses_no_answer(&App::handler(&["pid", "nap"], HANDLER_TOOLS, ""));
 }
 
 #[test]
-fn a_host_that_has_just_said_that_it_is_ready_hears_signals() {
+fn a_host_that_has_just_become_ready_handles_signals() {
     let app = App::node().tool("pid", PID);
     let mut host = Host::start(&app, &[]);
     host.signal(Signal::TERM);
@@ -64,7 +64,7 @@ fn a_host_that_has_just_said_that_it_is_ready_hears_signals() {
 }
 
 #[test]
-fn an_idle_host_ends_soon_and_takes_its_worker_along() {
+fn an_idle_host_ends_soon_with_its_worker() {
     for what in [Signal::TERM, Signal::INT] {
         let app = App::node().tool("pid", PID);
         let mut host = Host::start(&app, &[]);
@@ -75,7 +75,7 @@ fn an_idle_host_ends_soon_and_takes_its_worker_along() {
     }
 }
 
-/// Starts an app whose temporary files are in its own folder, where they are no change of the app.
+/// Starts an app with its temporary files in its own folder, where they are not a change of the app.
 fn start_with_temporary_files_in(app: &App) -> Host {
     Host::start_with(command(app.path()).env("TMPDIR", app.path()).args(["--port", "0", "--no-watch"]))
 }
@@ -83,26 +83,26 @@ fn start_with_temporary_files_in(app: &App) -> Host {
 #[test]
 fn a_host_that_ends_leaves_no_temporary_files() {
     let app = App::node().tool("pid", PID);
-    let files = || std::fs::read_dir(app.path()).expect("it is there").count();
+    let files = || std::fs::read_dir(app.path()).expect("the folder exists").count();
     let before = files();
     for signals in [&[Signal::TERM][..], &[Signal::TERM, Signal::INT]] {
         let mut host = start_with_temporary_files_in(&app);
-        assert!(files() > before, "the worker is somewhere else, and this test says nothing");
+        assert!(files() > before, "the worker uses another folder, so this test proves nothing");
         signals.iter().for_each(|signal| host.signal(*signal));
         host.ends_within(PATIENCE);
         assert_eq!(files(), before);
     }
 }
 
-/// The temporary folders in the app's own.
+/// Returns the temporary folders in the folder of the app.
 fn temporary_folders(app: &App) -> Vec<String> {
-    let entries = std::fs::read_dir(app.path()).expect("it is there").flatten();
+    let entries = std::fs::read_dir(app.path()).expect("the folder exists").flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| name.starts_with("bindpost-")).collect()
 }
 
 #[test]
-fn the_next_start_removes_what_a_killed_host_left_and_nothing_else() {
+fn the_next_start_removes_only_the_files_of_a_killed_host() {
     let app = App::node().tool("pid", PID);
     let live = start_with_temporary_files_in(&app);
     let of_live = temporary_folders(&app);
@@ -110,11 +110,11 @@ fn the_next_start_removes_what_a_killed_host_left_and_nothing_else() {
     let mut killed = start_with_temporary_files_in(&app);
     killed.signal(Signal::KILL);
     killed.ends_within(PATIENCE);
-    assert_eq!(temporary_folders(&app).len(), 2, "the folder of the killed host is still there");
+    assert_eq!(temporary_folders(&app).len(), 2, "the folder of the killed host still exists");
     let mut next = start_with_temporary_files_in(&app);
     let left = temporary_folders(&app);
     assert!(left.len() == 2 && left.contains(&of_live[0]), "{left:?}");
-    // Its folder is there, and so it can start a worker again.
+    // Its folder still exists, so it can start another worker.
     let worker = live.worker().expect("it serves");
     super::host::signal(worker, Signal::KILL);
     live.worker_besides(&[worker], PATIENCE);
@@ -123,21 +123,21 @@ fn the_next_start_removes_what_a_killed_host_left_and_nothing_else() {
     assert_eq!(temporary_folders(&app), of_live);
 }
 
-/// Asks a host twice while functions hang: nothing is waited for.
+/// Sends two signals while functions hang. The host must not wait for them.
 fn ends_at_once_when_asked_twice(app: &App, tool: &str, signals: [Signal; 2]) {
     let mut host = Host::start(app, &[]);
     let worker = host.worker().expect("it serves");
     let call = host.send_call(tool, json!({})).expect("connects");
     eventually(PATIENCE, "a call under way", || (app.begun() == 1).then_some(()));
     host.signal(signals[0]);
-    eventually(PATIENCE, "that nobody is let in any more", || host.connect().is_err().then_some(()));
+    eventually(PATIENCE, "refused connections", || host.connect().is_err().then_some(()));
     let asked = Instant::now();
     host.signal(signals[1]);
     host.ends_within(Duration::from_secs(2));
-    // The promise is one second on an idle machine.
+    // The requirement is one second on an idle machine.
     assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
     must_end_within(worker, Duration::from_secs(2));
-    // The call is not left hanging: it is answered, or its connection ends.
+    // The call is answered, or its connection is closed.
     if let Ok(reply) = Reply::read(call) {
         reply.tool_text().expect_err("the function never ended");
     }
@@ -151,7 +151,7 @@ fn a_second_signal_ends_the_host_at_once() {
 
 #[test]
 fn a_second_signal_does_not_wait_for_a_worker_that_is_busy() {
-    // It cannot even read that it should end.
+    // The busy worker cannot read the request to end.
     let spin = "
         const fs = require('node:fs');
         module.exports = async () => {
@@ -169,13 +169,13 @@ fn a_second_signal_does_not_wait_for_a_handler_that_ignores_the_first() {
     ends_at_once_when_asked_twice(&app, "hang", [Signal::INT, Signal::TERM]);
 }
 
-/// Only Linux ends a program with its parent; elsewhere workers end when their connection does.
+/// Only Linux ends a program with its parent. On other systems workers end when their connection closes.
 #[cfg(target_os = "linux")]
 #[test]
 fn no_process_outlives_a_host_that_is_killed() {
     let handler = App::handler(&["pid", "hang"], HANDLER_TOOLS, "");
     for app in [App::node().tool("pid", PID).tool("hang", HANG), handler] {
-        // What a killed host cannot remove goes with the app's folder.
+        // Files that a killed host cannot delete are deleted with the folder of the app.
         let mut host = start_with_temporary_files_in(&app);
         let worker = host.worker().expect("it serves");
         let _call = host.send_call("hang", json!({})).expect("connects");

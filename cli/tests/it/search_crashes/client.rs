@@ -1,4 +1,4 @@
-//! The process, and an HTTP client that notices when it is gone.
+//! The service process, and an HTTP client that detects its end.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Longer than any request of a test takes on a busy machine.
+/// Timeout of a request. It is longer than any request takes on a busy machine.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// A search service that has said where it is.
+/// A search service that has printed its address.
 pub(crate) struct Process {
     pub(crate) child: Child,
     pub(crate) address: String,
@@ -55,13 +55,13 @@ impl Process {
         Client::new(&self.address, &self.key)
     }
 
-    /// Ends it without a warning, and waits until it is gone.
+    /// Kills the process and waits for its end.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Like [`Process::kill`]; gives what it wrote to stderr.
+    /// Like [`Process::kill`], but returns its stderr.
     pub(crate) fn end(&mut self) -> String {
         self.kill();
         let mut said = String::new();
@@ -88,7 +88,7 @@ impl Client {
         Self { address: address.to_owned(), key: key.to_owned(), connection: None }
     }
 
-    /// Status and body of the answer; an error if it did not come as a whole.
+    /// Sends a request. Returns status and body of the response, or an error if the response is incomplete.
     pub(crate) fn ask(&mut self, method: &str, path: &str, body: Option<&Value>) -> io::Result<(u16, Value)> {
         let body = body.map(Value::to_string).unwrap_or_default();
         let head = self.head(method, path, body.len());
@@ -118,12 +118,12 @@ impl Client {
         Ok((status.ok_or_else(cut)?, answer))
     }
 
-    /// The status alone.
+    /// Sends a request and returns the status only.
     pub(crate) fn send(&mut self, method: &str, path: &str, body: Option<&Value>) -> Result<u16, String> {
         self.ask(method, path, body).map(|(status, _)| status).map_err(|error| error.to_string())
     }
 
-    /// Begins a batch that never ends.
+    /// Sends an incomplete batch.
     pub(crate) fn send_half(&mut self, path: &str) {
         let head = self.head("POST", path, 1000);
         if let Ok(mut connection) = connect(&self.address) {

@@ -1,4 +1,4 @@
-//! What must be in the index, kept by those who write to it.
+//! The expected contents of the index. Each writer keeps its own part.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::INDEX;
 use super::client::Client;
 
-/// The same numbers in every run.
+/// Pseudorandom numbers, the same in every run.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -36,13 +36,13 @@ struct Document {
 
 type Documents = BTreeMap<String, Document>;
 
-/// One who writes, with keys of its own, so that its batches have one order.
+/// A writer with its own keys, so that its batches have a defined order.
 pub(crate) struct Writer {
     number: u64,
     batches: u64,
-    /// After every batch that was acknowledged.
+    /// The expected documents after the last acknowledged batch.
     kept: Documents,
-    /// After the one that was not: it is there completely or not at all.
+    /// The expected documents after a batch without acknowledgement: it is stored completely or not at all.
     perhaps: Option<Documents>,
 }
 
@@ -51,7 +51,7 @@ impl Writer {
         Self { number, batches: 0, kept: Documents::new(), perhaps: None }
     }
 
-    /// Sends a batch. False: there was no answer.
+    /// Sends a batch. Returns false if there was no response.
     pub(crate) fn write(&mut self, client: &mut Client, random: &mut Random) -> bool {
         self.batches += 1;
         let (writer, n) = (self.number, self.batches);
@@ -104,7 +104,7 @@ fn keys(found: &[Value]) -> BTreeSet<String> {
     found.iter().map(|document| document["id"].as_str().expect("a key").to_owned()).collect()
 }
 
-/// Compares everything that the service tells with what was acknowledged.
+/// Compares all results of the service with the acknowledged documents.
 pub(crate) fn compare(client: &mut Client, writers: &mut [Writer], round: u64) {
     let found = search(client, json!({"search": "*", "select": "id,n,text,v"}));
     let mut documents = Documents::new();
@@ -132,7 +132,7 @@ pub(crate) fn compare(client: &mut Client, writers: &mut [Writer], round: u64) {
         last.push((writer.number, writer.batches));
     }
     let all: usize = writers.iter().map(|writer| writer.kept.len()).sum();
-    assert_eq!(documents.len(), all, "round {round}: nothing else is there");
+    assert_eq!(documents.len(), all, "round {round}: unexpected documents");
     let count = client.ask("GET", &format!("{INDEX}/docs/$count"), None).expect("an answer").1;
     assert_eq!(count, json!(all), "round {round}");
     let with_vectors = documents.iter().filter(|(_, document)| document.vector);

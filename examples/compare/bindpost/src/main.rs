@@ -78,7 +78,7 @@ impl Orders {
     }
 }
 
-/// The server's time; open to anybody.
+/// The server's time; no key required.
 #[tool(read_only, anonymous)]
 fn get_time() -> String {
     chrono::Utc::now().to_rfc3339()

@@ -50,7 +50,7 @@ struct GetOrder {
 #[derive(Deserialize, JsonSchema, Validate)]
 #[serde(rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
-#[expect(dead_code, reason = "nobody asks yet who ordered, and how urgent it is")]
+#[expect(dead_code, reason = "customer and priority are not used yet")]
 struct CreateOrder {
     customer_id: String,
     #[garde(length(min = 1), dive)]
@@ -124,7 +124,7 @@ impl Orders {
         Ok(Json(order))
     }
 
-    /// The server's time; open to anybody.
+    /// The server's time; no key required.
     #[tool(annotations(read_only_hint = true))]
     async fn get_time(&self) -> String {
         chrono::Utc::now().to_rfc3339()
@@ -181,7 +181,7 @@ impl ServerHandler for Orders {
     }
 }
 
-// Lets requests with the key pass, and those that need none.
+// Accepts requests with the key, and requests that need none.
 async fn require_key(
     State(key): State<Arc<str>>,
     request: Request,
@@ -199,7 +199,8 @@ async fn require_key(
     Ok(next.run(Request::from_parts(parts, body.into())).await)
 }
 
-// What a client without a key needs to find and call `get_time`; which tool it calls, only the body tells.
+// Returns whether a request needs no key: those to find and call `get_time`. Only the body contains the
+// tool name.
 fn is_open(body: &[u8]) -> bool {
     let message: Value = serde_json::from_slice(body).unwrap_or_default();
     match message["method"].as_str() {

@@ -1,4 +1,4 @@
-//! The program as its users meet it: the session of the specification, keys and tokens, every home.
+//! The program: the session of the specification, keys and tokens, every way to host it.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 const JSON: &str = "Content-Type: application/json\r\n";
 
-/// What curl sends without being told.
+/// The default headers of curl.
 const CURL: &str = "User-Agent: curl/8.5.0\r\nAccept: */*\r\n";
 
-/// "Manual Testing with curl", request by request. `None` stands for the placeholder as it is written.
+/// "Manual Testing with curl", request by request. `None` sends the placeholder as written.
 fn manual_session(orders: &Orders, session: Option<&str>) {
     let opened = orders.post(
         &format!("{CURL}{JSON}"),
@@ -65,21 +65,21 @@ fn manual_session(orders: &Orders, session: Option<&str>) {
     assert_eq!(items[0]["id"], "soup");
 }
 
-/// The order in the text of a result: a request that names no revision is of 2025-03-26, which has no
-/// structured content.
+/// Returns the order in the text of a result. A request without a revision is of 2025-03-26, which has
+/// no structured content.
 fn order_in(result: &Value) -> Value {
     serde_json::from_str(result["content"][0]["text"].as_str().expect("a text")).expect("an order")
 }
 
 #[test]
-fn the_session_of_the_specification_works_as_it_is_written() {
+fn the_session_of_the_specification_works_as_written() {
     let orders = Orders::start(&["--port", "0"]);
     manual_session(&orders, None);
     manual_session(&orders, Some("<session-id-from-init>"));
 }
 
 #[test]
-fn the_same_works_as_a_custom_handler() {
+fn the_session_works_as_a_custom_handler() {
     let port = program::free_port().to_string();
     let orders = Orders::start_with(&[], |command| {
         command.env("FUNCTIONS_CUSTOMHANDLER_PORT", &port).env("BINDPOST_OPEN_TO_ALL", "true");
@@ -87,15 +87,15 @@ fn the_same_works_as_a_custom_handler() {
     assert!(orders.address.ends_with(&format!(":{port}")), "{}", orders.address);
     manual_session(&orders, None);
     manual_session(&orders, Some("<session-id>"));
-    // The host knocks until anything answers.
+    // The host polls until there is any response.
     assert_eq!(orders.request("GET", "/", "", "").status, 404);
-    // GET of the endpoint is answered as the specification says.
+    // GET of the endpoint is answered as the specification requires.
     let answer = orders.request("GET", "/mcp", "Accept: text/event-stream\r\n", "");
     assert_eq!(answer.status, 405);
     assert!(answer.header("allow").unwrap().starts_with("POST"));
 }
 
-/// What the program says when it does not start.
+/// Returns the error of the program when it does not start.
 #[track_caller]
 fn refusal(arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let mut child = Command::new(env!("CARGO_BIN_EXE_orders"))
@@ -111,7 +111,7 @@ fn refusal(arguments: &[&str], variables: &[(&str, &str)]) -> String {
         }
         if begin.elapsed() > std::time::Duration::from_secs(30) {
             let _ = child.kill();
-            panic!("it serves with {arguments:?} {variables:?}");
+            panic!("it started with {arguments:?} {variables:?}");
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     };
@@ -121,9 +121,9 @@ fn refusal(arguments: &[&str], variables: &[(&str, &str)]) -> String {
     said
 }
 
-/// As the recipe deploys it, without a word about authentication.
+/// The recipe of the README without authentication.
 #[test]
-fn the_public_is_not_served_without_authentication() {
+fn a_public_server_does_not_start_without_authentication() {
     let port = program::free_port().to_string();
     let handler = ("FUNCTIONS_CUSTOMHANDLER_PORT", port.as_str());
     let name = ("WEBSITE_HOSTNAME", "orders.azurewebsites.net");
@@ -158,14 +158,14 @@ fn the_public_is_not_served_without_authentication() {
 }
 
 #[test]
-fn the_platform_is_not_believed_where_it_checks_no_caller() {
+fn platform_identity_is_rejected_where_platform_authentication_is_off() {
     let said =
         refusal(&["--port", "0", "--platform-identity"], &[("WEBSITE_HOSTNAME", "orders.azurewebsites.net")]);
     assert!(said.contains("WEBSITE_AUTH_ENABLED") && said.contains("fix:"), "{said}");
 }
 
 #[test]
-fn a_deployed_server_asks_for_the_key_of_its_settings() {
+fn a_deployed_server_requires_the_key_of_its_settings() {
     let port = program::free_port().to_string();
     let orders = Orders::start_with(&[], |command| {
         command
@@ -178,7 +178,7 @@ fn a_deployed_server_asks_for_the_key_of_its_settings() {
 }
 
 #[test]
-fn a_broken_port_of_the_host_is_explained() {
+fn an_invalid_port_of_the_host_is_explained() {
     let output = Command::new(env!("CARGO_BIN_EXE_orders"))
         .env("FUNCTIONS_CUSTOMHANDLER_PORT", "many")
         .output()
@@ -216,7 +216,7 @@ fn the_definitions_are_those_of_the_specification() {
 }
 
 #[test]
-fn orders_are_made_and_cancelled_once() {
+fn orders_are_created_and_cancelled_once() {
     let orders = Orders::start(&["--port", "0"]);
     let call = |tool: &str, arguments: Value| orders.call_tool(tool, arguments, "").json()["result"].clone();
     let made = call(
@@ -240,7 +240,7 @@ fn orders_are_made_and_cancelled_once() {
 }
 
 #[test]
-fn keys_are_asked_for_when_there_are_some() {
+fn configured_keys_are_required() {
     let keys = program::file("keys", "till = till-secret orders.write\nguest = guest-secret\n");
     let orders = Orders::start(&["--port", "0", "--keys", keys.to_str().unwrap()]);
     let get = |headers: &str| orders.call_tool("get_order", json!({"orderId": "123"}), headers);
@@ -250,14 +250,14 @@ fn keys_are_asked_for_when_there_are_some() {
     assert!(refused.header("www-authenticate").is_some());
     assert_eq!(get("X-API-Key: wrong\r\n").status, 401);
     assert_eq!(get("X-API-Key: till-secret\r\n").json()["result"]["structuredContent"]["id"], "123");
-    // Anybody may ask for the time, and open a conversation.
+    // The time and a new session need no key.
     assert_eq!(orders.call_tool("get_time", json!({}), "").status, 200);
     assert_eq!(orders.call_method("ping", json!({}), "").status, 200);
-    // What is listed when asked is made of data: not for strangers.
+    // Resources that are listed dynamically contain data, so they need a key.
     let list = |headers: &str| orders.call_method("resources/list", json!({}), headers).body;
     assert!(list("").contains("config://settings") && !list("").contains("menu://"), "{}", list(""));
     assert!(list("X-API-Key: guest-secret\r\n").contains("menu://categories/drinks"));
-    // Whoever may look may not cancel.
+    // A key without the scope cannot cancel.
     let cancel = |headers: &str| orders.call_tool("cancel_order", json!({"orderId": "123"}), headers);
     let refused = cancel("X-API-Key: guest-secret\r\n");
     assert_eq!(refused.status, 403);
@@ -266,8 +266,8 @@ fn keys_are_asked_for_when_there_are_some() {
 }
 
 #[test]
-fn tokens_are_asked_for_when_there_is_an_issuer() {
-    // An issuer that nobody answers for: it is not needed to start, nor to refuse.
+fn a_configured_issuer_requires_tokens() {
+    // The issuer is unreachable. It is needed neither for the start nor for a rejection.
     let issuer = format!("http://127.0.0.1:{}", program::free_port());
     let orders = Orders::start(&["--port", "0", "--issuer", &issuer, "--audience", "api://orders"]);
     let refused = orders.call_tool("get_order", json!({"orderId": "123"}), "");
@@ -280,7 +280,7 @@ fn tokens_are_asked_for_when_there_is_an_issuer() {
 }
 
 #[test]
-fn variables_set_what_no_flag_does() {
+fn variables_set_options_without_a_flag() {
     let orders = Orders::start_with(&["--port", "0"], |command| {
         command.env("BINDPOST_AUTH__API_KEYS", "till = till-secret").env("BINDPOST_PATH", "/pos");
     });
@@ -297,7 +297,7 @@ fn variables_set_what_no_flag_does() {
 }
 
 #[test]
-fn an_open_server_stays_on_this_machine() {
+fn a_server_without_authentication_serves_loopback_only() {
     let output = Command::new(env!("CARGO_BIN_EXE_orders"))
         .args(["--host", "0.0.0.0", "--port", "0"])
         .output()
@@ -308,7 +308,7 @@ fn an_open_server_stays_on_this_machine() {
 }
 
 #[test]
-fn a_client_can_start_it_on_a_pipe() {
+fn a_client_can_start_it_over_stdio() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_orders"))
         .arg("--stdio")
         .stdin(Stdio::piped())
@@ -324,7 +324,7 @@ fn a_client_can_start_it_on_a_pipe() {
 }
 
 #[test]
-fn the_deployed_host_file_is_right() {
+fn the_deployed_host_file_is_correct() {
     let host: Value = serde_json::from_str(include_str!("../../deploy/host.json")).unwrap();
     assert_eq!(host["configurationProfile"], "mcp-custom-handler");
     assert_eq!(host["customHandler"]["description"]["defaultExecutablePath"], "orders");

@@ -1,4 +1,4 @@
-//! The program in a process of its own, and the plainest HTTP client there is.
+//! The program as a child process, and a minimal HTTP client.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -26,8 +26,8 @@ impl Orders {
         let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok);
         let address = lines
             .find_map(|line| Some(line.split_once("http://")?.1.split('/').next()?.to_owned()))
-            .expect("it tells its address");
-        // Whatever it says later must have somebody who reads it.
+            .expect("it prints its address");
+        // Its further output is read, so that it does not block.
         std::thread::spawn(move || lines.for_each(drop));
         Orders { child, address }
     }
@@ -70,7 +70,7 @@ impl Drop for Orders {
     }
 }
 
-/// What came back.
+/// An HTTP response.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     headers: Vec<(String, String)>,
@@ -95,7 +95,7 @@ impl Answer {
     }
 
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.body))
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {}", self.body))
     }
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
 }
 
-/// A file with this text, in a folder that goes with the build.
+/// Writes a file with this text in a folder below the build folder.
 pub(crate) fn file(name: &str, text: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
     std::fs::write(&path, text).expect("writes");

@@ -8,7 +8,7 @@ app.mcpTool('countWords', {
     toolProperties: {
         text: arg.string().describe('The text to look in.'),
         words: arg.string().describe('The words to look for.').asArray(),
-        ignore_case: arg.boolean().describe('Whether case does not matter.').optional(),
+        ignore_case: arg.boolean().describe('Whether case is ignored.').optional(),
     },
     handler: (call, context) => {
         const { text, words, ignore_case: ignoreCase = false } = call.arguments;
@@ -27,8 +27,8 @@ app.mcpTool('badge', {
     toolName: 'badge',
     description: 'Draws a badge with a label and a value.',
     toolProperties: {
-        label: arg.string().describe('What it is about.'),
-        value: arg.string().describe('What it says.'),
+        label: arg.string().describe('The label.'),
+        value: arg.string().describe('The value.'),
     },
     handler: (call) => {
         const { label, value } = call.arguments;
@@ -61,7 +61,7 @@ app.mcpTool('signSnippet', {
             return JSON.stringify({ type: 'input_required', content: { inputRequests: { author } } });
         }
         const answer = call.inputResponses.author;
-        return answer.action === 'accept' ? `${call.arguments.snippet}\n-- ${answer.content.name}` : 'Nobody signed it.';
+        return answer.action === 'accept' ? `${call.arguments.snippet}\n-- ${answer.content.name}` : 'It was not signed.';
     },
 });
 

@@ -1,10 +1,10 @@
-// Snippets of text, kept as blobs. Run it with `cargo run --release -- run examples/snippets-node`.
+// Snippets of text, stored as blobs. Run it with `cargo run -- run examples/snippets-node`.
 
 const { app, arg, input, output } = require('@azure/functions');
 
 const path = 'snippets/{mcptoolargs.snippetname}.json';
 const connection = 'AzureWebJobsStorage';
-// The library parses texts that are JSON; bytes stay what they are.
+// The library parses texts that are JSON. Bytes are not changed.
 const dataType = 'binary';
 const saved = output.storageBlob({ connection, path });
 const kept = input.storageBlob({ connection, path, dataType });
@@ -15,7 +15,7 @@ app.mcpTool('saveSnippet', {
     description: 'Saves a snippet of text under a name.',
     toolProperties: {
         snippetname: arg.string().describe('The name of the snippet.'),
-        snippet: arg.string().describe('The text to keep.'),
+        snippet: arg.string().describe('The text to store.'),
     },
     extraOutputs: [saved],
     handler: (_call, context) => {

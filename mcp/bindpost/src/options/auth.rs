@@ -1,4 +1,4 @@
-//! `[auth]`: who may come in.
+//! `[auth]`: the authentication options.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,48 +11,48 @@ use super::text::api_key;
 use super::tokens::{self, TokenLimits};
 use super::{Options, keys};
 
-/// Who may come in: whoever has one of the API keys, or a token of one of the issuers. Without any of
-/// them, and without [`Options::authorizer`], everybody.
+/// The authentication options. Callers authenticate with an API key or with a token of one of the
+/// issuers. Without keys, issuers and [`Options::authorizer`], authentication is disabled.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct AuthOptions {
     /// API keys, each a line `name = secret` or `name = secret scope1 scope2`.
     pub api_keys: Vec<String>,
-    /// A file with such lines, looked at while the server serves.
+    /// A file with such lines. Changes are applied while the server runs.
     pub api_keys_file: Option<PathBuf>,
-    /// How often that file is looked at. 5 s.
+    /// The interval at which the file is checked for changes. Default: 5 s.
     pub api_keys_look_every: Duration,
-    /// The header that keys are sent in. `x-api-key`.
+    /// The header that carries the API key. Default: `x-api-key`.
     pub api_key_header: String,
-    /// Reads keys from `Authorization: Bearer …` as well.
+    /// Also accepts API keys in `Authorization: Bearer …`.
     pub api_key_bearer: bool,
-    /// Reads keys from this parameter of the query as well.
+    /// Also accepts API keys in this query parameter.
     pub api_key_query: Option<String>,
-    /// OAuth issuers whose access tokens are taken.
+    /// OAuth issuers whose access tokens are accepted.
     pub issuers: Vec<String>,
-    /// What `aud` of a token may be; if there is none, [`resource`](AuthOptions::resource).
+    /// The accepted values of `aud` in a token. Default: [`resource`](AuthOptions::resource).
     pub audiences: Vec<String>,
-    /// Where clients get tokens; if there is none, from the issuers.
+    /// The authorization servers from which clients get tokens. Default: the issuers.
     pub authorization_servers: Vec<String>,
-    /// How tokens may be signed; if there is none, by RS256, ES256, PS256 and EdDSA.
+    /// The accepted signature algorithms. Default: RS256, ES256, PS256 and EdDSA.
     pub algorithms: Vec<String>,
-    /// Takes only tokens that say they are access tokens: `typ` is `at+jwt`.
+    /// Accepts only tokens whose `typ` is `at+jwt`.
     pub require_token_type: bool,
-    /// By how much clocks may differ. 60 s, and at most 300 s.
+    /// The tolerated clock difference. Default: 60 s, maximum: 300 s.
     pub leeway: Duration,
-    /// How often the keys of issuers are fetched, and how much of anything is taken.
+    /// Limits on the keys of issuers and on tokens.
     pub token_limits: TokenLimits,
-    /// The public address of the MCP endpoint, like `https://api.example.com/mcp`.
+    /// The public URL of the MCP endpoint, like `https://api.example.com/mcp`.
     pub resource: Option<String>,
-    /// The scopes that are named in the metadata; if there is none, those of all entries.
+    /// The scopes listed in the protected resource metadata. Default: the scopes of all entries.
     pub scopes_supported: Vec<String>,
-    /// Whether strangers may open a conversation.
+    /// Whether unauthenticated callers may connect.
     pub opening: AnonymousAccess,
-    /// What lists show.
+    /// Which entries lists show.
     pub listing: ListVisibility,
-    /// What a challenge says it is for. `mcp`.
+    /// The realm of an authentication challenge. Default: `mcp`.
     pub realm: String,
-    /// How long the authorizer may take. 10 s.
+    /// The timeout of the authorizer. Default: 10 s.
     pub timeout: Duration,
 }
 
@@ -82,16 +82,16 @@ impl Default for AuthOptions {
     }
 }
 
-/// Secrets are in it.
+/// Omits most fields, because some hold secrets.
 impl std::fmt::Debug for AuthOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("AuthOptions").field("issuers", &self.issuers).finish_non_exhaustive()
     }
 }
 
-/// What says who may come in.
-const DOORS: &[&str] = &["auth.api_keys", "auth.api_keys_file", "auth.issuers"];
-/// What matters for API keys only, and for tokens only.
+/// The options that enable authentication.
+const CREDENTIAL_OPTIONS: &[&str] = &["auth.api_keys", "auth.api_keys_file", "auth.issuers"];
+/// The options that apply to API keys only, and to tokens only.
 const FOR_KEYS: &[&str] =
     &["auth.api_keys_look_every", "auth.api_key_header", "auth.api_key_bearer", "auth.api_key_query"];
 const FOR_TOKENS: &[&str] = &[
@@ -103,7 +103,7 @@ const FOR_TOKENS: &[&str] = &[
 ];
 
 impl Options {
-    /// Who may come in, as far as somebody said so.
+    /// Returns the configured authentication, or `None` if none is configured.
     pub(super) fn authentication(&self, mistakes: &mut Vec<OptionMistake>) -> Option<Auth> {
         let auth = &self.auth;
         let has_keys = !auth.api_keys.is_empty() || auth.api_keys_file.is_some();
@@ -111,7 +111,7 @@ impl Options {
         let has_anything = has_keys || has_tokens || self.authorizer.is_some();
         for (key, place) in self.externally_set("auth.") {
             let needs = if !has_anything {
-                "`auth.api_keys`, `auth.api_keys_file` or `auth.issuers`: without them everybody may come in"
+                "`auth.api_keys`, `auth.api_keys_file` or `auth.issuers`. Without one of them, authentication is disabled"
             } else if !has_keys && FOR_KEYS.contains(&key) {
                 "`auth.api_keys` or `auth.api_keys_file`"
             } else if !has_tokens && (FOR_TOKENS.contains(&key) || key.starts_with("auth.token_limits.")) {
@@ -119,20 +119,20 @@ impl Options {
             } else {
                 continue;
             };
-            mistakes.push(OptionMistake::about(key, place, format_args!("does nothing without {needs}")));
+            mistakes.push(OptionMistake::about(key, place, format_args!("has no effect without {needs}")));
         }
-        // A variable that should have been filled in must not open the door.
+        // An empty variable, such as an unset secret of a deployment, must not disable authentication.
         let is_empty = |key: &&str| match *key {
             "auth.api_keys" => auth.api_keys.is_empty(),
             "auth.api_keys_file" => auth.api_keys_file.is_none(),
             _ => auth.issuers.is_empty(),
         };
-        for key in DOORS.iter().copied().filter(is_empty) {
+        for key in CREDENTIAL_OPTIONS.iter().copied().filter(is_empty) {
             if let place @ OptionSource::Variable(_) = self.source_of(key) {
                 mistakes.push(OptionMistake::about(
                     key,
                     place,
-                    "is empty; set it, or take it away if nobody is meant",
+                    "is empty; set a value, or remove the variable",
                 ));
             }
         }
@@ -146,18 +146,18 @@ impl Options {
             }
         }
         let authorizer = authorizers.into_iter().reduce(|one, other| AnyAuthorizer::new(one.or(other)))?;
-        let mut door = Auth::new(authorizer)
+        let mut settings = Auth::new(authorizer)
             .opening(auth.opening)
             .listing(auth.listing)
             .realm(&auth.realm)
             .timeout(auth.timeout);
         if let Some(resource) = &auth.resource {
-            door = door.resource(resource);
+            settings = settings.resource(resource);
         }
         if !auth.scopes_supported.is_empty() {
-            door = door.scopes_supported(&auth.scopes_supported);
+            settings = settings.scopes_supported(&auth.scopes_supported);
         }
-        Some(door)
+        Some(settings)
     }
 
     fn api_keys(&self) -> Result<AnyAuthorizer, (&'static str, String)> {
@@ -184,7 +184,7 @@ impl Options {
         }
     }
 
-    /// What a file or a variable changed in a table, and where.
+    /// Returns the options of a table that a file or a variable changed, with their sources.
     fn externally_set(&self, table: &str) -> Vec<(&'static str, OptionSource)> {
         let (mut now, mut default) = (self.clone(), Options::default());
         let mut changed = |key: &&keys::OptionDefinition| {

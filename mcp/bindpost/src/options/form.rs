@@ -1,31 +1,32 @@
-//! What one value may look like: how it is read, checked and shown.
+//! Value formats: how a value is parsed, checked and displayed.
 
 use std::time::Duration;
 
 use bindpost_mcp_protocol::Revision;
 
-/// A value as somebody wrote it, and the line it is on.
+/// A value as written, with its line.
 pub(super) struct LocatedValue<'a> {
     pub(super) value: OptionValue<'a>,
     pub(super) line: usize,
 }
 
-/// A value as somebody wrote it.
+/// A value as written in a file or a variable.
 pub(super) enum OptionValue<'a> {
-    /// Of a variable: any text, which may stand for anything and may be a secret.
+    /// The value of a variable. It can have any type and may be secret.
     Plain(&'a str),
     Text(&'a str),
-    /// As it was spelled; a number only if it is a whole one and not negative.
+    /// A number as written, with its value if it is a whole number and not negative.
     Number(String, Option<u64>),
     Flag(bool),
     Date(String),
     List(Vec<LocatedValue<'a>>),
-    /// What no option is, by its name.
+    /// A type that no option accepts, by its name.
     Other(&'static str),
 }
 
 impl<'a> OptionValue<'a> {
-    /// How an error repeats it. Nobody knows what is in a variable, so that is not repeated.
+    /// Returns the text for an error message. Variables may hold secrets, so their
+    /// values are never displayed.
     pub(super) fn display_text(&self) -> Option<String> {
         Some(match self {
             OptionValue::Plain(_) => return None,
@@ -52,28 +53,28 @@ impl<'a> OptionValue<'a> {
         }
     }
 
-    /// Whether it is the text that stands for no value.
+    /// Returns whether the value is the text for "no value".
     pub(super) fn is_none_text(&self, none: &str) -> bool {
         self.text().is_some_and(|text| text == none || none == NONE && text == "never")
     }
 }
 
-/// Stands for no limit.
+/// The text for "no limit".
 const NONE: &str = "none";
 
-/// One kind of value.
+/// The format of one type of value.
 pub(super) trait ValueFormat<T> {
-    /// Its name.
+    /// Returns the name of the type.
     fn kind(&self) -> String;
-    /// What would be right, as the end of a sentence.
+    /// Returns the expected value, as the end of a sentence.
     fn expects(&self) -> String;
-    /// Reads a value; `None` if it is of another kind.
+    /// Parses a value. Returns `None` if it has another type.
     fn read(&self, value: &OptionValue<'_>) -> Option<T>;
-    /// Whether this one is all right.
+    /// Returns whether the value is valid.
     fn is_valid(&self, value: &T) -> bool;
-    /// The same as TOML spells it; of a secret, only that there is one.
+    /// Returns the value in TOML. A secret is replaced by a placeholder.
     fn to_toml(&self, value: &T) -> String;
-    /// The text that stands for no value.
+    /// Returns the text for "no value".
     fn none(&self) -> &'static str {
         NONE
     }
@@ -107,7 +108,7 @@ impl ValueFormat<bool> for FlagFormat {
     }
 }
 
-/// Whole numbers of any width.
+/// A whole number of any width.
 pub(super) trait WholeNumber: Copy + TryFrom<u64> + TryInto<u64> {}
 
 impl WholeNumber for usize {}
@@ -117,14 +118,14 @@ fn wide(number: impl WholeNumber) -> u64 {
     number.try_into().unwrap_or(u64::MAX)
 }
 
-/// How many.
+/// The format of a count.
 #[derive(Clone, Copy)]
 pub(super) struct CountFormat {
     least: u64,
     most: u64,
 }
 
-/// More is a mistake in any case, and far from what overflows.
+/// Larger counts are always a mistake. The maximum is far from any overflow.
 pub(super) const COUNT: CountFormat = CountFormat { least: 0, most: 1_000_000_000 };
 
 impl CountFormat {
@@ -154,7 +155,7 @@ impl<T: WholeNumber> ValueFormat<T> for CountFormat {
     }
 }
 
-/// How many bytes.
+/// The format of a number of bytes.
 #[derive(Clone, Copy)]
 pub(super) struct SizeFormat {
     least: u64,
@@ -163,7 +164,7 @@ pub(super) struct SizeFormat {
 
 pub(super) const SIZE: SizeFormat = SizeFormat { least: 0, most: 1 << 40 };
 
-/// In bytes, the smallest first.
+/// Units in bytes, the smallest first.
 const SIZE_UNITS: [(&str, u64); 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
 impl SizeFormat {
@@ -205,20 +206,20 @@ fn size_text(bytes: u64) -> String {
     }
 }
 
-/// How long.
+/// The format of a duration.
 #[derive(Clone, Copy)]
 pub(super) struct DurationFormat {
     least: Duration,
     most: Duration,
 }
 
-/// More than a year is a mistake in any case, and far from what overflows a clock.
+/// Durations above a year are always a mistake. The maximum is far from any overflow of a clock.
 pub(super) const TIME: DurationFormat =
     DurationFormat { least: Duration::ZERO, most: Duration::from_secs(365 * 24 * 60 * 60) };
-/// What must not happen all the time.
+/// Intervals and timeouts, which must not be zero.
 pub(super) const PAUSE: DurationFormat = DurationFormat { least: Duration::from_millis(1), ..TIME };
 
-/// In milliseconds, the smallest first.
+/// Units in milliseconds, the smallest first.
 const TIME_UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
 
 impl DurationFormat {
@@ -255,7 +256,7 @@ fn time_text(time: Duration) -> String {
     }
 }
 
-/// One of a few words.
+/// The format of a choice between a few words.
 pub(super) struct ChoiceFormat<T: 'static>(pub(super) &'static [(&'static str, T)]);
 
 impl<T: Copy + PartialEq> ValueFormat<T> for ChoiceFormat<T> {
@@ -280,7 +281,7 @@ impl<T: Copy + PartialEq> ValueFormat<T> for ChoiceFormat<T> {
     }
 }
 
-/// One of a few texts that somebody else understands.
+/// The format of a choice between a few names that another crate parses.
 pub(super) struct NameFormat(pub(super) &'static [&'static str]);
 
 impl ValueFormat<String> for NameFormat {
@@ -301,7 +302,7 @@ impl ValueFormat<String> for NameFormat {
     }
 }
 
-/// A revision of the protocol.
+/// The format of a protocol revision.
 pub(super) struct RevisionFormat;
 
 impl ValueFormat<Revision> for RevisionFormat {
@@ -325,7 +326,7 @@ impl ValueFormat<Revision> for RevisionFormat {
     }
 }
 
-/// `a, b or c`.
+/// Joins words as `a, b or c`.
 fn one_of(words: &[impl AsRef<str>]) -> String {
     let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
     match words.split_last() {
@@ -339,14 +340,14 @@ pub(super) fn digits(text: &str) -> Option<u64> {
     all.then(|| text.parse().ok()).flatten()
 }
 
-/// A number right before a unit.
+/// Parses a number that is directly followed by a unit.
 fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, size) =
         units.iter().find_map(|(unit, size)| Some((digits(text.strip_suffix(unit)?)?, size)))?;
     number.checked_mul(*size)
 }
 
-/// A text as an error repeats it.
+/// Quotes a text for an error message.
 pub(super) fn quoted(text: &str) -> String {
     format!("{:?}", shortened(text))
 }
@@ -359,7 +360,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// A text as TOML spells it.
+/// Quotes a text for TOML.
 pub(super) fn toml_text(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {

@@ -1,6 +1,6 @@
-//! Options from a TOML file and from variables.
+//! Loads options from a TOML file and from environment variables.
 //!
-//! Nothing else of the library reads the environment of the process.
+//! Nothing else in the library reads the environment of the process.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,18 +16,18 @@ use super::keys::{self, OptionDefinition};
 use super::mistake::{OptionMistake, OptionSource, OptionsError};
 use super::{CONFIG, Options, PREFIX};
 
-/// The largest file.
+/// The maximum size of a file.
 const MAX_BYTES: u64 = 1024 * 1024;
 
 impl Options {
-    /// Takes what the environment of the process says: first the file that `BINDPOST_CONFIG` names, then the
-    /// other variables that begin with `BINDPOST_`. Both win over what was set so far.
+    /// Loads the environment of the process: first the file that `BINDPOST_CONFIG` names, then the
+    /// other variables that begin with `BINDPOST_`. Both override earlier values.
     pub fn load(self) -> Result<Options, OptionsError> {
         self.load_variables(std::env::vars_os())
     }
 
-    /// As [`load`](Options::load), with these variables in place of the environment. Those that do not begin
-    /// with `BINDPOST_` are none of ours.
+    /// Like [`load`](Options::load), but with these variables instead of the environment. Variables
+    /// that do not begin with `BINDPOST_` are ignored.
     pub fn load_variables<N: Into<OsString>, V: Into<OsString>>(
         mut self,
         variables: impl IntoIterator<Item = (N, V)>,
@@ -59,7 +59,7 @@ impl Options {
         OptionsError::unless_empty(mistakes).map(|()| self)
     }
 
-    /// Takes what a TOML file says. It wins over what was set so far.
+    /// Loads a TOML file. It overrides earlier values.
     pub fn load_file(mut self, path: impl AsRef<Path>) -> Result<Options, OptionsError> {
         let path = path.as_ref();
         let name = path.to_string_lossy();
@@ -73,7 +73,7 @@ impl Options {
         OptionsError::unless_empty(mistakes).map(|()| self)
     }
 
-    /// Takes what the text of a TOML file says; mistakes name `file`.
+    /// Loads the text of a TOML file. Errors name `file` as their source.
     pub fn load_toml(mut self, file: &str, text: &str) -> Result<Options, OptionsError> {
         let mistakes = self.apply_toml(file, text);
         OptionsError::unless_empty(mistakes).map(|()| self)
@@ -84,7 +84,8 @@ impl Options {
         if errors.is_empty() {
             return self.apply_tables(file, text, &table);
         }
-        // One error a line: more follow from the first. Without those lines the rest may be read.
+        // Report one error per line, because further errors on a line follow from the first. Without
+        // these lines the rest may be valid.
         let lines = LineIndex::new(text);
         let mut broken = BTreeMap::new();
         for error in &errors {
@@ -93,7 +94,8 @@ impl Options {
         let rest = blank_lines(text, &broken);
         let (table, errors) = DeTable::parse_recoverable(&rest);
         let mut mistakes = self.apply_tables(file, &rest, &table);
-        // What follows a broken line that is no mere value was put into a table by guess.
+        // Lines after a broken line may belong to another table than the parser assumed, so their
+        // errors are dropped. A broken value does not affect the lines after it.
         let lines = LineIndex::new(&rest);
         let guessed = errors.iter().map(|error| lines.line_at(error.span()));
         let source: Vec<&str> = text.lines().collect();
@@ -153,7 +155,7 @@ impl Options {
     }
 }
 
-/// Takes the tables of one file.
+/// Applies the tables of one file.
 struct TomlLoader<'a> {
     options: &'a mut Options,
     file: &'a str,
@@ -170,7 +172,7 @@ impl TomlLoader<'_> {
                 None => key.get_ref().to_string(),
             };
             let value_line = self.lines.line_at(Some(value.span()));
-            // A dot in quotes separates nothing.
+            // A dot inside a quoted key does not separate tables.
             let known = if key.get_ref().contains('.') { None } else { keys::find(&name) };
             match (known, value.get_ref()) {
                 (Some(key), value) => {
@@ -223,13 +225,13 @@ impl TomlLoader<'_> {
     }
 }
 
-/// A text with these lines empty; all others stay where they are.
+/// Returns the text with these lines blanked. Line numbers stay the same.
 fn blank_lines<T>(text: &str, lines: &BTreeMap<usize, T>) -> String {
     let kept = (1..).zip(text.split_inclusive('\n'));
     kept.map(|(line, text)| if lines.contains_key(&line) { "\n" } else { text }).collect()
 }
 
-/// Where a mistake is in its file.
+/// Returns the line of an error in its file.
 fn line(mistake: &OptionMistake) -> usize {
     match mistake.place {
         OptionSource::Line { line, .. } => line,
@@ -237,7 +239,7 @@ fn line(mistake: &OptionMistake) -> usize {
     }
 }
 
-/// Where the lines of a text end.
+/// The offsets of the line ends of a text.
 struct LineIndex(Vec<usize>);
 
 impl LineIndex {
@@ -245,7 +247,7 @@ impl LineIndex {
         LineIndex(text.match_indices('\n').map(|(end, _)| end).collect())
     }
 
-    /// The line on which something begins, from one.
+    /// Returns the line of a span's start, counted from 1.
     fn line_at(&self, span: Option<Range<usize>>) -> usize {
         let start = span.map_or(0, |span| span.start);
         1 + self.0.partition_point(|end| *end < start)

@@ -1,48 +1,48 @@
-//! What is wrong with options, where, and what would be right.
+//! Errors in options.
 
 use bindpost_mcp_server::nearest::{distance, letters};
 use std::fmt;
 
 use super::slot::InvalidValue;
 
-/// Every mistake that was found, each with its place and what would be right.
+/// All errors found in the options, each with its source and the expected value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OptionsError(pub Vec<OptionMistake>);
 
-/// What `main` prints when it returns the error.
+/// Prints the same text as `Display`, because `main` prints the debug form of the error it returns.
 impl std::fmt::Debug for OptionsError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)
     }
 }
 
-/// One thing that is wrong.
+/// One error in the options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptionMistake {
-    /// Where it is.
+    /// The source of the value.
     pub place: OptionSource,
-    /// What is wrong and what would be right, place included. No value of a variable is in it.
+    /// The message, source included. It never contains the value of a variable.
     pub text: String,
 }
 
-/// Who set an option.
+/// The source of an option's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OptionSource {
-    /// The program itself, or nobody.
+    /// The program itself, or the default.
     Program,
     /// A line of a file.
     Line {
         /// The file, as it was named.
         file: String,
-        /// From one.
+        /// The line number, counted from 1.
         line: usize,
     },
-    /// A variable of the environment.
+    /// An environment variable.
     Variable(String),
 }
 
 impl OptionsError {
-    /// All went well unless there is a mistake.
+    /// Returns an error unless the list is empty.
     pub(super) fn unless_empty(mistakes: Vec<OptionMistake>) -> Result<(), OptionsError> {
         if mistakes.is_empty() { Ok(()) } else { Err(OptionsError(mistakes)) }
     }
@@ -64,7 +64,7 @@ impl fmt::Display for OptionMistake {
 }
 
 impl OptionSource {
-    /// The key and where it was set, as a sentence begins.
+    /// Returns the key and its source, as the beginning of a sentence.
     pub(super) fn describe_key(&self, key: &str) -> String {
         match self {
             OptionSource::Program => format!("`{key}`"),
@@ -75,50 +75,51 @@ impl OptionSource {
 }
 
 impl OptionMistake {
-    /// This is wrong with a key.
+    /// Creates an error about a key.
     pub(super) fn about(key: &str, place: OptionSource, what: impl fmt::Display) -> OptionMistake {
         let text = format!("{} {what}", place.describe_key(key));
         OptionMistake { place, text }
     }
 
-    /// The value of a key does not fit.
+    /// Creates an error about an invalid value of a key.
     pub(super) fn invalid_value(key: &str, place: OptionSource, wrong: InvalidValue) -> OptionMistake {
         let InvalidValue { number, shown, expects, .. } = wrong;
         let can_be = if number.is_some() { "each can be" } else { "it can be" };
         let is = match (number, shown) {
             (None, Some(shown)) => format!("is {shown}"),
             (Some(_), Some(shown)) => format!("has {shown} in it"),
-            (None, None) => "is not understood".to_owned(),
-            (Some(number), None) => format!("is not understood (number {number} of the list)"),
+            (None, None) => "is invalid".to_owned(),
+            (Some(number), None) => format!("is invalid (number {number} of the list)"),
         };
         OptionMistake::about(key, place, format_args!("{is}; {can_be} {expects}"))
     }
 
-    /// Nobody knows this key. It could be any of `known`; those of its own table are `here`.
+    /// Creates an error about an unknown key. `known` are the candidates for a suggestion, `here` the
+    /// keys of its own table.
     pub(super) fn unknown(key: &str, place: (&str, usize), known: &[&str], here: &[&str]) -> OptionMistake {
         let (file, line) = place;
         let hint = match nearest(key, known) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("there are {}", here.join(", ")),
+            None => format!("known keys: {}", here.join(", ")),
         };
         let text = format!("unknown key `{key}` in {file} line {line}; {hint}");
         OptionMistake { place: OptionSource::Line { file: file.to_owned(), line }, text }
     }
 
-    /// Nobody knows this variable.
+    /// Creates an error about an unknown variable.
     pub(super) fn unknown_variable(name: &str, prefix: &str, known: &[&str]) -> OptionMistake {
         let bare = |name| str::strip_prefix(name, prefix).unwrap_or(name);
         let known: Vec<&str> = known.iter().copied().map(bare).collect();
         let hint = match nearest(bare(name), &known) {
             Some(near) => format!("did you mean `{prefix}{near}`?"),
-            None => "variables that begin like this are options, and there is none of this name".to_owned(),
+            None => format!("variables that begin with `{prefix}` must be options"),
         };
         let text = format!("unknown variable `{name}`; {hint}");
         OptionMistake { place: OptionSource::Variable(name.to_owned()), text }
     }
 }
 
-/// The key that was probably meant: spelled nearly the same, or of the same name in another table.
+/// Returns the most similar key: one with nearly the same spelling, or with the same name in another table.
 pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let wanted = letters(name);
     let wanted_last = letters(last(name));
@@ -131,7 +132,7 @@ pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     near.filter(|(distance, ..)| *distance <= most).min().map(|(.., candidate)| candidate)
 }
 
-/// The part after the last table.
+/// Returns the part after the last dot.
 fn last(name: &str) -> &str {
     name.rsplit("__").next().and_then(|name| name.rsplit('.').next()).unwrap_or(name)
 }
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_was_meant() {
+    fn suggests_the_most_similar_key() {
         let known = ["allowed_origins", "allowed_hosts", "sse", "limits.call_timeout", "limits.listeners"];
         for (name, meant) in [
             ("allowed_origin", Some("allowed_origins")),

@@ -1,11 +1,11 @@
-//! What stands for access tokens in a program that was built without them.
+//! The substitute for `tokens.rs` in a program built without the feature `oauth`.
 
 use bindpost_mcp_http::AnyAuthorizer;
 
 use super::auth::AuthOptions;
 use super::keys::OptionDefinition;
 
-/// Nothing: this was built without the feature `oauth`.
+/// An empty struct, because this program was built without the feature `oauth`.
 #[derive(Clone, Debug, Default)]
 pub struct TokenLimits {}
 

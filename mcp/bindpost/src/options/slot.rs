@@ -1,37 +1,37 @@
-//! Where a value goes: a field of the options, with the form its values have.
+//! Slots: the fields of the options, each with the format of its values.
 
 use super::form::{LocatedValue, OptionValue, ValueFormat};
 
 /// A field that can be set.
 pub(super) trait OptionSlot {
-    /// Takes a value, or says all that is wrong with it and stays as it is.
+    /// Sets the value. Returns all errors and keeps the old value if the new one is invalid.
     fn set(&mut self, given: &LocatedValue<'_>) -> Result<(), Vec<InvalidValue>>;
-    /// What is wrong with the value it has.
+    /// Returns the errors in the current value.
     fn check(&self) -> Vec<InvalidValue>;
-    /// Its value as TOML spells it.
+    /// Returns the value in TOML.
     fn to_toml(&self) -> String;
-    /// The kind of its values.
+    /// Returns the type of the values.
     fn kind(&self) -> String;
 }
 
-/// A value that does not fit.
+/// An invalid value.
 pub(super) struct InvalidValue {
-    /// Where it is, if it has a line.
+    /// The line of the value, or 0.
     pub(super) line: usize,
-    /// Its number, if it is one of a list.
+    /// The position of the value in a list, if it is in one.
     pub(super) number: Option<usize>,
-    /// The value, if it may be repeated.
+    /// The value, unless it may be secret.
     pub(super) shown: Option<String>,
-    /// What would be right.
+    /// The expected value, as the end of a sentence.
     pub(super) expects: String,
 }
 
-/// One value.
+/// Returns a slot for one value.
 pub(super) fn one<'a, T, F: ValueFormat<T> + 'a>(place: &'a mut T, form: F) -> Box<dyn OptionSlot + 'a> {
     Box::new(SingleSlot { place, form })
 }
 
-/// One value, or none.
+/// Returns a slot for an optional value.
 pub(super) fn maybe<'a, T, F: ValueFormat<T> + 'a>(
     place: &'a mut Option<T>,
     form: F,
@@ -39,7 +39,7 @@ pub(super) fn maybe<'a, T, F: ValueFormat<T> + 'a>(
     Box::new(OptionalSlot { place, form })
 }
 
-/// Any number of values.
+/// Returns a slot for a list of any length.
 pub(super) fn list<'a, T, F: ValueFormat<T> + 'a>(
     place: &'a mut Vec<T>,
     form: F,
@@ -47,7 +47,7 @@ pub(super) fn list<'a, T, F: ValueFormat<T> + 'a>(
     Box::new(ListSlot { place, form, least: 0 })
 }
 
-/// One value or more.
+/// Returns a slot for a list with at least one value.
 pub(super) fn some<'a, T, F: ValueFormat<T> + 'a>(
     place: &'a mut Vec<T>,
     form: F,

@@ -1,14 +1,14 @@
-//! Values that are texts: which ones there are, and what they look like.
+//! Formats of text values.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
 
 use super::form::{OptionValue, ValueFormat, digits, toml_text};
 
-/// Stands for a secret.
+/// The placeholder for a secret.
 const HIDDEN: &str = "…";
 
-/// A text.
+/// The format of a text value.
 #[derive(Clone, Copy)]
 pub(super) struct TextFormat {
     kind: &'static str,
@@ -19,7 +19,7 @@ pub(super) struct TextFormat {
 
 pub(super) const TEXT: TextFormat = TextFormat::new("text", "a text", |_| true);
 pub(super) const WORD: TextFormat =
-    TextFormat::new("text", "a text that is not empty", |text| !text.trim().is_empty());
+    TextFormat::new("text", "a non-empty text", |text| !text.trim().is_empty());
 pub(super) const ADDRESS: TextFormat =
     TextFormat::new("address", "a host and a port, like 127.0.0.1:7071", is_address);
 pub(super) const PATH: TextFormat = TextFormat::new("path", "a path like /mcp", is_path);
@@ -27,13 +27,13 @@ pub(super) const ORIGIN: TextFormat =
     TextFormat::new("origin", "an origin like https://example.com, without a path", is_origin);
 pub(super) const HOST: TextFormat =
     TextFormat::new("host", "a host like example.com or example.com:8443, or * for all", is_host);
-pub(super) const RESOURCE: TextFormat = TextFormat::new(
+pub(super) const RESOURCE: TextFormat =
+    TextFormat::new("URL", "the public URL of the endpoint, like https://api.example.com/mcp", is_resource);
+pub(super) const ISSUER: TextFormat = TextFormat::new(
     "URL",
-    "the public address of the endpoint, like https://api.example.com/mcp",
-    is_resource,
+    "an issuer like https://issuer.example (http is allowed for the loopback interface only)",
+    is_issuer,
 );
-pub(super) const ISSUER: TextFormat =
-    TextFormat::new("URL", "an issuer like https://issuer.example (http is for the loopback)", is_issuer);
 pub(super) const HEADER: TextFormat =
     TextFormat::new("header", "the name of a header, like x-api-key", is_header);
 pub(super) const REALM: TextFormat =
@@ -73,7 +73,7 @@ impl ValueFormat<String> for TextFormat {
     }
 }
 
-/// A path of the file system.
+/// The format of a path in the file system.
 pub(super) struct PathFormat;
 
 impl ValueFormat<PathBuf> for PathFormat {
@@ -97,7 +97,7 @@ impl ValueFormat<PathBuf> for PathFormat {
     }
 }
 
-/// 32 bytes as hexadecimal digits.
+/// The format of a key of 32 bytes, written as hexadecimal digits.
 pub(super) struct SecretKeyFormat;
 
 impl ValueFormat<[u8; 32]> for SecretKeyFormat {
@@ -141,7 +141,7 @@ fn is_path(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#%\\\"".contains(&byte))
 }
 
-/// Browsers send it without a path; a slash at the end is forgiven.
+/// Checks an origin. Browsers send it without a path, but a trailing slash is accepted.
 fn is_origin(text: &str) -> bool {
     let Some((scheme, host)) = text.split_once("://") else { return false };
     let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
@@ -173,7 +173,7 @@ fn is_issuer(text: &str) -> bool {
     is_resource(text) && plain.is_none_or(is_loopback)
 }
 
-/// A host, and its port if it has one.
+/// Parses a host with an optional port.
 fn authority(text: &str) -> Option<(&str, Option<u16>)> {
     let end = if text.starts_with('[') { text.find(']')? + 1 } else { text.find(':').unwrap_or(text.len()) };
     let (host, rest) = text.split_at_checked(end)?;
@@ -192,7 +192,7 @@ fn authority(text: &str) -> Option<(&str, Option<u16>)> {
     is_host.then_some((host, port))
 }
 
-/// RFC 9110: a token.
+/// Checks a header name, which is a token (RFC 9110).
 fn is_header(text: &str) -> bool {
     !text.is_empty()
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
@@ -206,7 +206,7 @@ fn is_api_key(text: &str) -> bool {
     api_key(text).is_some()
 }
 
-/// The parts of `name = secret scope1 scope2`.
+/// Splits `name = secret scope1 scope2` into its parts.
 pub(super) fn api_key(line: &str) -> Option<(&str, &str, impl Iterator<Item = &str>)> {
     let (name, rest) = line.split_once('=')?;
     let mut words = rest.split_whitespace();

@@ -1,4 +1,4 @@
-//! Access tokens: `auth.issuers` and what belongs to it.
+//! Access tokens: `auth.issuers` and related options.
 
 use bindpost_mcp_http::AnyAuthorizer;
 use bindpost_mcp_oauth::{Issuer, OAuthLimits, TokenAuthorizer};
@@ -8,26 +8,26 @@ use super::form::{COUNT, PAUSE, SIZE, TIME};
 use super::keys::{OptionDefinition, key};
 use super::slot::one;
 
-/// How often the keys of issuers are fetched, how long they are kept, and how much of anything is taken.
+/// Limits on the keys of issuers and on tokens.
 pub type TokenLimits = OAuthLimits;
 
 #[rustfmt::skip]
 pub(super) const KEYS: &[OptionDefinition] = &[
-    key("auth.token_limits.refresh", |o| one(&mut o.auth.token_limits.refresh, PAUSE), "Keys of an issuer older than this are fetched again."),
-    key("auth.token_limits.keep", |o| one(&mut o.auth.token_limits.keep, TIME), "How long the last good keys count while their issuer cannot be reached."),
-    key("auth.token_limits.confirm_no_keys", |o| one(&mut o.auth.token_limits.confirm_no_keys, TIME), "How long an issuer has to answer without a usable key until its known keys stop to count."),
-    key("auth.token_limits.unknown_key", |o| one(&mut o.auth.token_limits.unknown_key, TIME), "How often a key that is not there makes us look again, per issuer."),
-    key("auth.token_limits.retry", |o| one(&mut o.auth.token_limits.retry, PAUSE), "How soon a failed fetch is tried again; each further failure doubles it."),
-    key("auth.token_limits.retry_max", |o| one(&mut o.auth.token_limits.retry_max, PAUSE), "The longest wait between two failed fetches."),
-    key("auth.token_limits.fetch_timeout", |o| one(&mut o.auth.token_limits.fetch_timeout, PAUSE), "How long a fetch may take in all."),
-    key("auth.token_limits.max_answer", |o| one(&mut o.auth.token_limits.max_answer, SIZE.at_least(1)), "The largest answer of an issuer."),
-    key("auth.token_limits.max_keys", |o| one(&mut o.auth.token_limits.max_keys, COUNT.at_least(1)), "The largest number of keys an issuer may have."),
-    key("auth.token_limits.waiting", |o| one(&mut o.auth.token_limits.waiting, COUNT), "How many requests wait for one fetch."),
-    key("auth.token_limits.max_token", |o| one(&mut o.auth.token_limits.max_token, SIZE.at_least(1)), "The longest token."),
-    key("auth.token_limits.verified", |o| one(&mut o.auth.token_limits.verified, COUNT), "How many tokens are remembered as verified."),
+    key("auth.token_limits.refresh", |o| one(&mut o.auth.token_limits.refresh, PAUSE), "The age after which the keys of an issuer are fetched again."),
+    key("auth.token_limits.keep", |o| one(&mut o.auth.token_limits.keep, TIME), "How long the last fetched keys stay valid while their issuer is unreachable."),
+    key("auth.token_limits.confirm_no_keys", |o| one(&mut o.auth.token_limits.confirm_no_keys, TIME), "How long an issuer must return no usable key before its previous keys become invalid."),
+    key("auth.token_limits.unknown_key", |o| one(&mut o.auth.token_limits.unknown_key, TIME), "The minimum interval between two fetches caused by an unknown key id, per issuer."),
+    key("auth.token_limits.retry", |o| one(&mut o.auth.token_limits.retry, PAUSE), "The delay before a failed fetch is retried. It doubles with each further failure."),
+    key("auth.token_limits.retry_max", |o| one(&mut o.auth.token_limits.retry_max, PAUSE), "The maximum delay between two retries."),
+    key("auth.token_limits.fetch_timeout", |o| one(&mut o.auth.token_limits.fetch_timeout, PAUSE), "The timeout of a fetch."),
+    key("auth.token_limits.max_answer", |o| one(&mut o.auth.token_limits.max_answer, SIZE.at_least(1)), "The maximum size of an issuer's response."),
+    key("auth.token_limits.max_keys", |o| one(&mut o.auth.token_limits.max_keys, COUNT.at_least(1)), "The maximum number of keys of one issuer."),
+    key("auth.token_limits.waiting", |o| one(&mut o.auth.token_limits.waiting, COUNT), "The maximum number of requests that wait for one fetch."),
+    key("auth.token_limits.max_token", |o| one(&mut o.auth.token_limits.max_token, SIZE.at_least(1)), "The maximum size of a token."),
+    key("auth.token_limits.verified", |o| one(&mut o.auth.token_limits.verified, COUNT), "The maximum number of verified tokens in the cache."),
 ];
 
-/// The authorizer for the issuers; otherwise the key that is wrong, and why.
+/// Returns the authorizer for the issuers, or the invalid key and the reason.
 pub(super) fn authorizer(auth: &AuthOptions) -> Result<AnyAuthorizer, (&'static str, String)> {
     let algorithms: Result<Vec<_>, _> = auth.algorithms.iter().map(|name| name.parse()).collect();
     let algorithms = algorithms.map_err(|error| ("auth.algorithms", format!("cannot be used: {error}")))?;
@@ -45,8 +45,7 @@ pub(super) fn authorizer(auth: &AuthOptions) -> Result<AnyAuthorizer, (&'static 
     let audiences =
         if auth.audiences.is_empty() { auth.resource.as_slice() } else { auth.audiences.as_slice() };
     if audiences.is_empty() {
-        let what =
-            "needs `auth.audiences` or `auth.resource`: what tokens for this server say as their `aud`";
+        let what = "needs `auth.audiences` or `auth.resource`: the `aud` of tokens for this server";
         return Err(("auth.issuers", what.to_owned()));
     }
     for audience in audiences {
@@ -66,7 +65,7 @@ mod tests {
     use super::super::keys::ALGORITHMS;
 
     #[test]
-    fn every_algorithm_we_name_is_known() {
+    fn every_algorithm_name_can_be_parsed() {
         for name in ALGORITHMS {
             name.parse::<Algorithm>().unwrap();
         }

@@ -1,4 +1,4 @@
-//! The attributes: what a client sees of a function, and what the function gets of a call.
+//! The attributes: the definition that a client sees, and the values that the function receives.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -188,7 +188,7 @@ async fn tool_definition(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_tool_says_what_its_function_says() {
+async fn a_tool_is_described_by_its_function() {
     assert_eq!(
         tool_definition("add").await,
         json!({
@@ -207,12 +207,12 @@ async fn a_tool_says_what_its_function_says() {
             },
         })
     );
-    // The function itself is as it was.
+    // The function itself is unchanged.
     assert_eq!(add(1.0, 2.0).await, 3.0);
 }
 
 #[tokio::test]
-async fn every_option_of_a_tool_is_seen() {
+async fn every_option_of_a_tool_is_listed() {
     assert_eq!(
         tool_definition("say.hello").await,
         json!({
@@ -248,7 +248,7 @@ async fn arguments_arrive_as_their_types() {
     assert_eq!(hello(json!({"firstName": "Ada"})).await.unwrap(), "Hello, Ada, warm x1");
     let all = json!({"firstName": "Ada", "howSo": "cold", "times": 2.0});
     assert_eq!(hello(all).await.unwrap(), "Hello, Ada, cold x2");
-    // What is left out may be null as well.
+    // An omitted argument may be null as well.
     let nulls = json!({"firstName": "Ada", "times": null});
     assert_eq!(hello(nulls).await.unwrap(), "Hello, Ada, warm x1");
     assert_eq!(call("count", json!({})).await.unwrap(), "2");
@@ -276,7 +276,7 @@ async fn every_violation_is_named_at_once() {
 }
 
 #[tokio::test]
-async fn a_value_is_structured_and_an_error_is_told() {
+async fn a_value_is_structured_and_an_error_is_returned_as_text() {
     let definition = tool_definition("add_pair").await;
     assert_eq!(
         definition["outputSchema"],
@@ -340,7 +340,7 @@ async fn resources_are_listed_and_read() {
 }
 
 #[tokio::test]
-async fn resources_that_are_listed_when_asked_come_in_pages() {
+async fn dynamically_listed_resources_are_paged() {
     let server =
         Server::builder("fixture", "1.0.0").add(entries![settings, listed]).page_size(2).build().unwrap();
     let mut client = TestClient::connect(&server);
@@ -396,54 +396,54 @@ fn another_category(one: String, two: String) -> String {
     one + &two
 }
 
-/// Takes a variable that is not there.
+/// Has a parameter without a template variable.
 #[resource("menu://specials/{day}")]
 fn special(week: String) -> String {
     week
 }
 
-/// Takes a state that nobody gave.
+/// Requires a state that the server does not have.
 #[tool]
 fn lost(State(_): State<Arc<u64>>) {}
 
-/// Takes both.
+/// Has both `Args` and a single argument.
 #[tool]
 fn both(Args(_): Args<Value>, more: String) -> String {
     more
 }
 
-/// Says something about the context.
+/// Has an attribute on the context.
 #[tool]
 fn confused(#[arg(minimum = 1)] context: Context) -> String {
     context.name().to_owned()
 }
 
-/// Takes a pair apart.
+/// Has a destructured parameter.
 #[tool]
 fn apart((a, b): (u8, u8)) -> u8 {
     a + b
 }
 
-/// Leaves out what cannot be.
+/// Has an optional argument without a default.
 #[tool]
 fn absent(#[arg(required = false)] count: u8) -> u8 {
     count
 }
 
-/// Takes what there is not.
+/// Has a range without a value.
 #[tool]
 fn impossible(#[arg(minimum = 10, maximum = 5)] count: u32) -> u32 {
     count
 }
 
-/// Has a default that does not fit.
+/// Has an invalid default.
 #[tool]
 fn defaulted(#[arg(default = "huge", one_of = ["small", "large"])] size: String) -> String {
     size
 }
 
 #[test]
-fn mistakes_that_only_the_whole_shows_are_refused_at_start() {
+fn mistakes_across_entries_are_rejected_at_start() {
     let built = Server::builder("fixture", "1.0.0")
         .add(Counter::new(1))
         .add(entries![category, another_count, another_category, special, lost, both, confused])
@@ -451,26 +451,26 @@ fn mistakes_that_only_the_whole_shows_are_refused_at_start() {
         .build();
     let mistakes = built.unwrap_err().to_string();
     for expected in [
-        "tool \"count\" is there twice: mcp/bindpost/tests/it/attributes.rs:",
+        "tool \"count\" is defined twice: mcp/bindpost/tests/it/attributes.rs:",
         "resource template \"menu://categories/{one}/{two}\": \"menu://categories/{category_id}/{page}\"",
         "covers the same URIs; keep one",
         "resource template \"menu://specials/{day}\": parameter \"week\" has no variable",
-        "tool \"lost\": it takes State<alloc::sync::Arc<u64>>, which was never given",
-        "tool \"both\": takes all arguments by `Args<T>` and \"more\" besides",
-        "tool \"confused\": parameter \"context\" is no argument",
-        "tool \"apart\": a parameter that is taken apart has no name",
-        "tool \"absent\": argument \"count\" may be left out, but is no `Option` and has no default",
-        "tool \"impossible\": nothing fits argument \"count\": minimum 10 is above maximum 5",
-        "tool \"defaulted\": the default of argument \"size\" does not fit it",
+        "tool \"lost\": it needs State<alloc::sync::Arc<u64>>, which the server does not have",
+        "tool \"both\": `Args<T>` takes all arguments, so \"more\" cannot be one too",
+        "tool \"confused\": parameter \"context\" is not an argument",
+        "tool \"apart\": a destructured parameter has no name",
+        "tool \"absent\": argument \"count\" is not required, but is no `Option` and has no default",
+        "tool \"impossible\": argument \"count\" accepts no value: minimum 10 is greater than maximum 5",
+        "tool \"defaulted\": the default of argument \"size\" is invalid",
     ] {
         assert!(mistakes.contains(expected), "{expected} is not in:\n{mistakes}");
     }
-    // Both places are named.
-    let line = mistakes.lines().find(|line| line.contains("is there twice")).unwrap();
+    // Both definitions are named.
+    let line = mistakes.lines().find(|line| line.contains("is defined twice")).unwrap();
     assert_eq!(line.matches("attributes.rs:").count(), 2, "{line}");
 }
 
-/// Waits without letting go of its thread.
+/// Blocks its thread.
 #[tool(blocking, timeout = Duration::from_millis(50))]
 fn waits(milliseconds: u64) -> u64 {
     std::thread::sleep(Duration::from_millis(milliseconds));
@@ -481,18 +481,18 @@ struct Conditional;
 
 #[tools]
 impl Conditional {
-    /// Is there.
+    /// Exists in this build.
     #[tool(blocking)]
     #[cfg(test)]
     fn there(
         &self,
-        /// Who asks; nobody reads this.
+        /// Not an argument, so this comment is unused.
         context: Context,
     ) -> Result<(), String> {
         if context.name() == "there" { Ok(()) } else { Err("where?".to_owned()) }
     }
 
-    /// Is not there.
+    /// Does not exist in this build.
     #[tool]
     #[cfg(not(test))]
     fn not_there(&self) -> NoSuchType {

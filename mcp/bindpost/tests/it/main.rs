@@ -1,4 +1,4 @@
-//! What a Rust developer writes, and what a client sees of it.
+//! Servers written with the public API, tested through a client.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! Options: three ways to set them, and what becomes of them.
+//! Options: the three ways to set them, and their effects.
 
 mod mistakes;
 
@@ -39,7 +39,7 @@ fn file(name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// Another value than the default: as TOML spells it, and as a variable does.
+/// Returns a value other than the default, in TOML and as a variable.
 fn another(key: &OptionKey) -> (String, String) {
     let texts: &[&str] = match (key.name, key.kind.as_str()) {
         ("server_version", _) => &["9.9.9"],
@@ -101,7 +101,7 @@ fn every_key_sets_its_own_value_and_no_other_from_a_file_and_from_a_variable() {
 }
 
 #[test]
-fn every_default_can_be_written_down() {
+fn every_default_can_be_loaded_from_a_file() {
     let defaults = Options::default();
     let text: String = defaults.keys().iter().map(|key| format!("{} = {}\n", key.name, key.value)).collect();
     let written = from_file(&text).unwrap();
@@ -109,7 +109,7 @@ fn every_default_can_be_written_down() {
     written.settings().unwrap();
 }
 
-/// The options of one file and of one program.
+/// The options of one file. `in_rust` sets the same options in code.
 const SAMPLE: &str = r#"
     server_name = "orders"
     server_version = "2.0.0"
@@ -281,7 +281,7 @@ fn in_rust() -> Options {
 }
 
 #[tokio::test]
-async fn all_three_ways_lead_to_the_same_server_and_settings() {
+async fn all_three_ways_give_the_same_server_and_settings() {
     let expected = values(&in_rust());
     let file = from_file(SAMPLE).unwrap();
     let variables = Options::default().load_variables(VARIABLES.iter().copied()).unwrap();
@@ -318,12 +318,12 @@ async fn all_three_ways_lead_to_the_same_server_and_settings() {
                 "websiteUrl": "https://orders.example",
             })
         );
-        // A revision that is not listed is not spoken.
+        // A revision that is not listed is not supported.
         assert_eq!(open(options.server(), "2025-03-26").await["protocolVersion"], "2025-11-25");
     }
 }
 
-/// The answer to `initialize` of a server with one tool.
+/// Returns the response to `initialize` of a server with one tool.
 async fn open(server: ServerBuilder, revision: &str) -> Value {
     let server = server.tool(ToolEntry::new("hello", async || "Hello!")).build().unwrap();
     let params =
@@ -332,7 +332,7 @@ async fn open(server: ServerBuilder, revision: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_not_enabled_is_not_offered() {
+async fn disabled_entries_are_not_offered() {
     let offers_tools = |options: Options| async move {
         open(options.server(), "2025-11-25").await["capabilities"].get("tools").is_some()
     };
@@ -353,7 +353,7 @@ fn the_defaults_are_those_of_the_server_and_of_http() {
 }
 
 #[test]
-fn a_variable_beats_the_file_and_the_file_beats_what_the_program_set_before() {
+fn a_variable_overrides_the_file_and_the_file_overrides_earlier_values_of_the_program() {
     let path = file("precedence.toml", "title = \"file\"\ndescription = \"file\"\n[limits]\nlisteners = 5");
     let options = Options::new("program", "1.0.0")
         .title("program")
@@ -372,21 +372,21 @@ fn a_variable_beats_the_file_and_the_file_beats_what_the_program_set_before() {
     assert_eq!(values["instructions"], r#""program""#);
     // A table is changed key by key.
     assert_eq!((values["limits.listeners"].as_str(), values["limits.waiting_calls"].as_str()), ("5", "6"));
-    // What comes after loading is final.
+    // A value set after loading is final.
     assert_eq!(options.address("localhost:1").listen_address(), "localhost:1");
 }
 
 #[test]
-fn an_empty_variable_takes_a_value_away() {
+fn an_empty_variable_removes_a_value() {
     let options = Options::default().title("x").allowed_origins(["https://a.example"]);
     let options = options.load_variables([("BINDPOST_TITLE", ""), ("BINDPOST_ALLOWED_ORIGINS", "")]).unwrap();
     assert_eq!(values(&options), values(&Options::default()));
-    // No file is named.
+    // An empty name loads no file.
     Options::default().load_variables([("BINDPOST_CONFIG", "")]).unwrap();
 }
 
 #[test]
-fn issuers_are_asked_for_tokens() {
+fn issuers_require_tokens() {
     let options =
         from_file("[auth]\nissuers = [\"https://a.example\"]\nresource = \"https://api.example/mcp\"")
             .unwrap();
@@ -403,7 +403,7 @@ fn issuers_are_asked_for_tokens() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_of_a_file_and_of_a_variable_open_the_door() {
+async fn api_keys_of_a_file_and_of_a_variable_are_accepted() {
     let keys = file("orders.keys", "file = from-file orders.read\n");
     let options = Options::new("orders", "1.0.0")
         .address("127.0.0.1:0")
@@ -427,25 +427,25 @@ async fn keys_of_a_file_and_of_a_variable_open_the_door() {
 }
 
 #[derive(Debug)]
-struct Doorman;
+struct UserHeader;
 
-impl Authorizer for Doorman {
+impl Authorizer for UserHeader {
     async fn authorize(&self, request: &HttpRequest) -> Result<Caller, Denial> {
         request.header("x-user").map(Caller::new).ok_or_else(Denial::missing)
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_authorizer_of_the_program_stands_beside_the_keys() {
+async fn an_authorizer_of_the_program_is_combined_with_api_keys() {
     let options = from_file("[auth]\napi_keys = [\"ops = secret\"]\nopening = \"closed\"").unwrap();
-    let address = start(&options.address("127.0.0.1:0").authorizer(Doorman)).await;
+    let address = start(&options.address("127.0.0.1:0").authorizer(UserHeader)).await;
     for (header, status) in [("x-user: alice", 200), ("x-api-key: secret", 200), ("x-api-key: wrong", 401)] {
         assert_eq!(initialize(address, header).await, status, "{header}");
     }
 }
 
 #[tokio::test]
-async fn other_machines_are_not_served_without_a_door() {
+async fn other_machines_are_not_served_without_authentication() {
     let local = || Options::default().address("127.0.0.1:0");
     for options in [
         Options::default().address("0.0.0.0:0"),
@@ -469,7 +469,7 @@ async fn start(options: &Options) -> SocketAddr {
     address
 }
 
-/// The status of the answer to `initialize` with one more header.
+/// Returns the status of the response to `initialize` with an additional header.
 async fn initialize(address: SocketAddr, header: &str) -> u16 {
     let header = header.to_owned();
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
@@ -489,7 +489,7 @@ async fn initialize(address: SocketAddr, header: &str) -> u16 {
     answer.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
-/// The names of the fields that a struct shows when it is debugged.
+/// Returns the field names in the debug output of a struct.
 fn fields(shown: &str) -> Vec<String> {
     let mut path: Vec<String> = Vec::new();
     let mut names = Vec::new();
@@ -522,14 +522,15 @@ fn every_limit_can_be_set() {
             let name = format!("{table}.{field}");
             assert!(
                 keys.iter().any(|key| key.name == name),
-                "there is no key {name}: add it to options/keys.rs"
+                "key {name} is missing: add it to options/keys.rs"
             );
         }
     }
 }
 
-/// Begins the part of the documentation that follows the code.
-const MARK: &str = "<!-- From here on a test writes: UPDATE_SNAPSHOTS=1. -->\n";
+/// Begins the generated part of the documentation.
+const MARK: &str =
+    "<!-- A test generates the rest of this page. Run it with UPDATE_SNAPSHOTS=1 to update it. -->\n";
 
 fn table() -> String {
     let mut text = String::new();
@@ -537,8 +538,7 @@ fn table() -> String {
     for key in Options::default().keys() {
         let table = key.name.rsplit_once('.').map_or("", |(table, _)| table);
         if last != Some(table) {
-            let title =
-                if table.is_empty() { "Outside of all tables".to_owned() } else { format!("`[{table}]`") };
+            let title = if table.is_empty() { "Top-level keys".to_owned() } else { format!("`[{table}]`") };
             text += &format!(
                 "\n## {title}\n\n| Key | Variable | Type | Default | Meaning |\n| --- | --- | --- | --- | --- |\n"
             );
@@ -557,20 +557,20 @@ fn table() -> String {
 fn the_documentation_has_every_key() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/options.md");
     let document = std::fs::read_to_string(path).unwrap();
-    let (intro, written) = document.split_once(MARK).expect("the mark is there");
+    let (intro, written) = document.split_once(MARK).expect("the page has the mark");
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
         std::fs::write(path, format!("{intro}{MARK}{}", table())).unwrap();
         return;
     }
     let rows = |text: &str| -> Vec<String> { text.lines().map(str::to_owned).collect() };
-    assert_eq!(rows(written), rows(&table()), "run with UPDATE_SNAPSHOTS=1 and look at the difference");
+    assert_eq!(rows(written), rows(&table()), "run with UPDATE_SNAPSHOTS=1 and review the difference");
 }
 
 #[test]
-fn the_examples_of_the_documentation_are_right() {
+fn the_examples_of_the_documentation_are_valid() {
     let document = include_str!("../../../../docs/options.md");
     let mut examples = document.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
-    let options = from_file(examples.next().expect("there is an example")).unwrap();
+    let options = from_file(examples.next().expect("the page has an example")).unwrap();
     options.settings().unwrap();
 }
 
@@ -591,7 +591,7 @@ fn some_toml() -> impl Strategy<Value = String> {
     proptest::collection::vec(line, 0..8).prop_map(|lines| lines.join("\n"))
 }
 
-/// Whatever was accepted can be used, and is the same when it is written down and read again.
+/// Checks that accepted options can be used, and that they stay the same when they are written and loaded again.
 fn use_it(options: Options) {
     let _ = options.settings();
     options.server().build().unwrap();

@@ -1,4 +1,4 @@
-//! Schemas of arguments: each rule by which types and what is said of them become JSON Schema.
+//! Schemas of arguments: each rule that turns types and their attributes into JSON Schema.
 
 use bindpost::testing::TestClient;
 use bindpost::{Args, Server, ToolEntry, entries, tool};
@@ -107,21 +107,21 @@ async fn an_order_has_exactly_the_schema_of_the_specification() {
 }
 
 #[tokio::test]
-async fn real_orders_are_taken() {
+async fn valid_orders_are_accepted() {
     let mut client = TestClient::connect(&server());
     let least = json!({"customerId": "c1", "items": []});
     assert_eq!(client.call("create_order", least).await.unwrap(), "0 for c1, Normal");
     let all = json!({
         "customerId": "c1",
         "items": [{"itemId": "soup", "quantity": 2, "modifications": "hot"}, {"itemId": "tea", "quantity": 1.0}],
-        "notes": "At the door", "priority": "urgent", "deliveryDate": "2026-11-15",
+        "notes": "Ring twice", "priority": "urgent", "deliveryDate": "2026-11-15",
         "notificationEmail": "alice@example.com", "discountPercent": 12.5
     });
     assert_eq!(client.call("create_order", all).await.unwrap(), "3 for c1, Urgent");
-    // Models write null for what they leave out.
+    // Models write null for arguments they omit.
     let nulls = json!({"customerId": "c1", "items": [], "notes": null, "deliveryDate": null});
     assert_eq!(client.call("create_order", nulls).await.unwrap(), "0 for c1, Normal");
-    // What the type writes, its schema takes.
+    // The schema accepts the serialised form of the type.
     let request = CreateOrderRequest {
         customer_id: "c1".into(),
         items: vec![OrderItem { item_id: "tea".into(), quantity: 1, modifications: None }],
@@ -135,7 +135,7 @@ async fn real_orders_are_taken() {
 }
 
 #[tokio::test]
-async fn broken_orders_are_refused_with_the_path() {
+async fn invalid_orders_are_rejected_with_the_path() {
     let order = |change: Value| {
         let mut order = json!({"customerId": "c1", "items": [{"itemId": "tea", "quantity": 1}]});
         order.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
@@ -180,7 +180,7 @@ async fn broken_orders_are_refused_with_the_path() {
     }
 }
 
-/// The schema of the only member of a type, and whether it is required.
+/// Returns the schema of the only member of a type, and whether it is required.
 fn member_of<T>() -> (Value, bool)
 where
     T: JsonSchema + serde::de::DeserializeOwned + Send + 'static,
@@ -204,7 +204,7 @@ macro_rules! member {
         #[derive(Deserialize, JsonSchema)]
         struct One {
             $(#[$attribute])*
-            #[allow(dead_code, reason = "only its schema is looked at")]
+            #[allow(dead_code, reason = "only its schema is used")]
             member: $ty,
         }
         member_of::<One>()
@@ -225,7 +225,7 @@ mod rules {
     }
 
     #[test]
-    fn what_is_no_option_is_required() {
+    fn a_member_without_option_is_required() {
         assert_eq!(member!(String), (json!({"type": "string"}), true));
         assert_eq!(member!(Option<String>), (json!({"type": "string"}), false));
         let (_, required) = member!(
@@ -277,7 +277,7 @@ mod rules {
     }
 
     #[test]
-    fn forms_of_text_are_formats() {
+    fn text_formats_are_formats() {
         let (email, _) = member!(
             #[schemars(email)]
             String
@@ -313,7 +313,7 @@ mod rules {
         #[derive(Deserialize, JsonSchema)]
         struct One {
             #[serde(default = "normal")]
-            #[allow(dead_code, reason = "only its schema is looked at")]
+            #[allow(dead_code, reason = "only its schema is used")]
             priority: String,
         }
         fn normal() -> String {
@@ -325,8 +325,8 @@ mod rules {
 
 /// The same rules for single parameters, by `#[arg]`.
 #[tokio::test]
-async fn a_parameter_says_the_same_as_a_field() {
-    /// Says everything.
+async fn a_parameter_has_the_same_schema_as_a_field() {
+    /// Has one parameter for each rule.
     #[tool]
     #[allow(clippy::too_many_arguments, reason = "one for each rule")]
     fn everything(
@@ -405,7 +405,7 @@ mod types {
     }
 
     #[test]
-    fn truth_is_a_boolean() {
+    fn bool_is_a_boolean() {
         assert_eq!(member!(bool).0, json!({"type": "boolean"}));
     }
 
@@ -436,7 +436,7 @@ mod types {
     fn a_struct_is_an_object_with_properties_in_place() {
         #[derive(Deserialize, JsonSchema)]
         struct Address {
-            #[allow(dead_code, reason = "only its schema is looked at")]
+            #[allow(dead_code, reason = "only its schema is used")]
             street: String,
         }
         let expected =
@@ -459,9 +459,9 @@ mod types {
     }
 }
 
-/// A type that holds itself cannot be written out; it refers to itself.
+/// A recursive type cannot be inlined, so its schema refers to itself.
 #[tokio::test]
-async fn a_type_that_holds_itself_is_checked_at_every_depth() {
+async fn a_recursive_type_is_checked_at_every_depth() {
     #[derive(Deserialize, JsonSchema)]
     struct Folder {
         #[allow(dead_code, reason = "only checked")]
@@ -479,9 +479,9 @@ async fn a_type_that_holds_itself_is_checked_at_every_depth() {
     assert!(error.contains("/folders/0/folders/0/name: 7 is not of type \"string\""), "{error}");
 }
 
-/// The variants of an enum that say what they are become constants; a wrong value is told all of them.
+/// Documented variants of an enum become constants. The error for an invalid value lists all of them.
 #[tokio::test]
-async fn a_wrong_choice_is_told_the_right_ones() {
+async fn the_error_for_an_invalid_variant_lists_the_valid_ones() {
     #[derive(Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     enum Size {
@@ -506,7 +506,7 @@ async fn a_wrong_choice_is_told_the_right_ones() {
     assert!(error.contains("/crust: \"thin\" is not one of \"small\", \"large\""), "{error}");
 }
 
-/// The texts of a tool's refusals.
+/// Returns the result or the error text of a tool call.
 async fn refusals(entry: ToolEntry, arguments: Value) -> String {
     let name = "tried";
     let server = Server::builder("tries", "1.0.0").tool(entry).build().unwrap();
@@ -528,14 +528,14 @@ struct Leaf {
     on: Option<Box<Branch>>,
 }
 
-/// Looks at two trees.
+/// Counts twigs and leaves.
 #[tool(name = "tried")]
 fn trees(branch: Branch, leaves: Vec<Leaf>) -> String {
     format!("{} twigs, {} leaves", branch.twigs.len(), leaves.len())
 }
 
 #[tokio::test]
-async fn a_parameter_that_holds_itself_is_checked_at_every_depth() {
+async fn a_recursive_parameter_is_checked_at_every_depth() {
     let arguments =
         json!({"branch": {"twigs": [{"twigs": [{}]}], "leaf": {"on": {}}}, "leaves": [{"on": {}}]});
     assert_eq!(refusals(trees_entry(), arguments).await, "ok: 1 twigs, 1 leaves");
@@ -571,7 +571,7 @@ struct Book {
 }
 
 #[tokio::test]
-async fn a_mistake_in_a_variant_is_told_of_that_variant() {
+async fn an_error_in_a_variant_names_that_variant() {
     let entry = || ToolEntry::new("tried", async |_: Args<Book>| "taken");
     let shelf = |change: Value| {
         let mut book = json!({"title": "Dune", "kind": "shelf", "number": 7});
@@ -604,7 +604,7 @@ async fn a_mistake_in_a_variant_is_told_of_that_variant() {
     }
 }
 
-/// Takes numbers.
+/// Accepts numbers.
 #[tool(name = "tried")]
 fn numbers(
     #[arg(default = 0)] a: i32,
@@ -615,7 +615,7 @@ fn numbers(
 }
 
 #[tokio::test]
-async fn a_number_fits_its_width() {
+async fn a_number_is_limited_to_its_width() {
     for (arguments, expected) in [
         (json!({"a": -7, "b": 7, "c": 7}), "ok: -7 7 7"),
         (json!({"a": 2147483648_i64}), "- /a: 2147483648 is greater than the maximum of 2147483647"),
@@ -627,14 +627,14 @@ async fn a_number_fits_its_width() {
     }
 }
 
-/// Takes anything.
+/// Accepts any JSON.
 #[tool(name = "tried")]
 fn anything(any: Option<Value>) -> String {
     format!("{any:?}")
 }
 
 #[tokio::test]
-async fn any_json_can_be_left_out() {
+async fn an_optional_json_value_can_be_omitted() {
     assert_eq!(refusals(anything_entry(), json!({})).await, "ok: None");
     assert_eq!(refusals(anything_entry(), json!({"any": [1]})).await, "ok: Some(Array [Number(1)])");
 }

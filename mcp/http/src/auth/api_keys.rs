@@ -1,4 +1,4 @@
-//! [`ApiKeys`]: callers that are known by a secret they send along.
+//! [`ApiKeys`]: authenticates callers by API keys.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -15,9 +15,9 @@ use subtle::{ConditionallySelectable as _, ConstantTimeEq as _};
 use crate::auth::key_file::{KeyFile, KeyFileChange, KeyLine, Sha256Digest, digest};
 use crate::auth::{Authorizer, Denial};
 
-/// Callers that are known by a secret: several keys, each with a name, kept as digests only.
+/// Authenticates callers by API keys. Each key has a name. Only digests of the secrets are kept.
 ///
-/// The caller of the key `ops` has the id `key:ops`, and the scopes that were given to the key.
+/// The caller with the key `ops` has the id `key:ops` and the scopes of that key.
 ///
 /// ```
 /// use bindpost_mcp_http::{ApiKeys, Auth, Settings};
@@ -29,9 +29,9 @@ use crate::auth::{Authorizer, Denial};
 /// # let _ = settings;
 /// ```
 ///
-/// A client sends its key in the header `x-api-key`; another header, `Authorization: Bearer` and a parameter
-/// of the query have to be asked for. A mistake in the keys (an empty secret, a name twice) is told when the
-/// server is about to be served.
+/// A client sends its key in the header `x-api-key`. Another header, `Authorization: Bearer` and a query
+/// parameter can be enabled. A mistake in the keys (an empty secret, a duplicate name) is reported when the
+/// server starts.
 pub struct ApiKeys {
     header: HeaderName,
     bearer: bool,
@@ -44,7 +44,7 @@ pub struct ApiKeys {
 #[derive(Default)]
 struct KeyTable {
     all: Vec<NamedKey>,
-    /// The names of keys that are no longer there.
+    /// The names of keys that were removed.
     gone: BTreeSet<String>,
     last_version: u64,
 }
@@ -52,21 +52,21 @@ struct KeyTable {
 struct NamedKey {
     name: String,
     digest: Sha256Digest,
-    /// Tells keys of the same name apart that had different secrets.
+    /// Distinguishes successive secrets of a key with the same name.
     version: u64,
     is_from_file: bool,
     caller: Caller,
 }
 
-/// The claim that holds the version of a key which was changed while the server ran.
+/// The claim with the version of a key that was changed while the server ran.
 const VERSION: &str = "keyVersion";
-/// Every request is compared with all of them.
+/// The maximum number of keys. Every request is compared with all of them.
 const MAX_KEYS: usize = 1_000;
-/// One text for every key that is not known, however near it was.
+/// The error for every unknown key. It does not reveal how close the key was to a valid one.
 const UNKNOWN: &str = "the API key is not known";
 
 impl ApiKeys {
-    /// No keys yet.
+    /// Creates an authorizer without keys.
     pub fn new() -> ApiKeys {
         ApiKeys {
             header: HeaderName::from_static("x-api-key"),
@@ -78,14 +78,15 @@ impl ApiKeys {
         }
     }
 
-    /// The keys of a file: a line `name = secret` for each, or `name = secret scope1 scope2`. Empty lines
-    /// and what follows a `#` count for nothing.
+    /// Reads the keys from a file with a line `name = secret` or `name = secret scope1 scope2` for each
+    /// key. Empty lines and comments, which begin with `#`, are ignored.
     ///
-    /// The file is looked at every 5 s. A key that is removed or changed there is refused a few seconds later, and
-    /// its sessions and streams end. A change counts once the file has been quiet for a second, since it may be
-    /// half written before; a file that is touched all the time counts once its content has been the same for a
-    /// second, and one whose content changes all the time 15 s after the change. A file that cannot be read, or
-    /// has a mistake in it, changes nothing: the keys stay as they were, and the log says why.
+    /// The file is checked for changes every 5 s. A key that is removed or changed is rejected a few
+    /// seconds later, and its sessions and streams end. A change is loaded once the file has not been
+    /// modified for a second, because it may be incomplete before. If the modification time changes
+    /// continuously, the change is loaded once the content has been the same for a second. If the
+    /// content changes continuously, it is loaded 15 s after the first change. If the file cannot be
+    /// read or has a mistake, the previous keys stay valid and an error is logged.
     pub fn from_file(path: impl AsRef<Path>) -> io::Result<ApiKeys> {
         let (file, lines) = KeyFile::open(path.as_ref())?;
         let mut keys = KeyTable::default();
@@ -93,7 +94,7 @@ impl ApiKeys {
             .map_err(|problem| io::Error::new(io::ErrorKind::InvalidData, file.problem_in_file(&problem)))?;
         keys.last_version = 1;
         if keys.all.is_empty() {
-            tracing::warn!("the file of API keys has none");
+            tracing::warn!("the file of API keys has no keys");
         }
         Ok(ApiKeys { keys: RwLock::new(keys), file: Some(file), ..ApiKeys::new() })
     }
@@ -137,14 +138,14 @@ impl ApiKeys {
         self
     }
 
-    /// Reads keys from this parameter of the query as well, where no header has one. What is in an address
-    /// ends up in logs and histories; it is for clients that can do nothing else.
+    /// Reads keys from this query parameter as well, if no header has one. URLs are written to logs and
+    /// browser histories, so use this only for clients that support nothing else.
     pub fn in_query(mut self, parameter: impl Into<String>) -> ApiKeys {
         self.query = Some(parameter.into());
         self
     }
 
-    /// How often the file is looked at; 5 s.
+    /// Sets the interval at which the file is checked for changes. Default: 5 s.
     pub fn look_every(mut self, interval: Duration) -> ApiKeys {
         if let Some(file) = &mut self.file {
             file.look_every(interval);
@@ -152,7 +153,7 @@ impl ApiKeys {
         self
     }
 
-    /// What the request offers as a key.
+    /// Returns the key that the request carries.
     fn offered_key<'a>(&self, request: &'a HttpRequest) -> Result<Option<Cow<'a, [u8]>>, Denial> {
         if let Some(value) = single_header(request.headers(), &self.header)? {
             return Ok(Some(value.as_bytes().into()));
@@ -169,12 +170,12 @@ impl ApiKeys {
         let mut values =
             query.split('&').filter_map(|pair| pair.split_once('=')).filter(|(known, _)| known == name);
         match (values.next(), values.next()) {
-            (_, Some(_)) => Err(Denial::malformed(format!("the parameter {name} is there twice"))),
+            (_, Some(_)) => Err(Denial::malformed(format!("the parameter {name} occurs twice"))),
             (value, None) => Ok(value.map(|(_, value)| decode_percent(value).into())),
         }
     }
 
-    /// The caller with this key. It takes the same time whichever it is, or none.
+    /// Returns the caller with this key. The search takes the same time for every key, known or not.
     fn find(&self, offered: &[u8]) -> Option<Caller> {
         let digest = digest(offered);
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
@@ -186,7 +187,7 @@ impl ApiKeys {
         keys.all.get(index).map(|key| key.caller.clone())
     }
 
-    /// Reads the file again if it has changed.
+    /// Reloads the file if it has changed.
     fn reload_if_changed(&self) {
         let Some(file) = &self.file else { return };
         let taken = match file.check_for_changes() {
@@ -201,7 +202,7 @@ impl ApiKeys {
         };
         match taken {
             Ok(count) => tracing::info!(keys = count, "the file of API keys has changed"),
-            Err(problem) => tracing::error!("the API keys stay as they are: {problem}"),
+            Err(problem) => tracing::error!("the API keys were not reloaded: {problem}"),
         }
     }
 }
@@ -244,11 +245,11 @@ impl Authorizer for ApiKeys {
 impl KeyTable {
     fn add(&mut self, line: KeyLine, version: u64, is_from_file: bool) -> Result<(), String> {
         if self.all.len() >= MAX_KEYS {
-            return Err(line.describe_problem(&format!("is one too many: there can be {MAX_KEYS}")));
+            return Err(line.describe_problem(&format!("exceeds the maximum of {MAX_KEYS} keys")));
         }
         for other in &self.all {
             if other.name == line.name {
-                return Err(line.describe_problem("is there twice"));
+                return Err(line.describe_problem("is defined twice"));
             }
             if other.digest == line.digest {
                 return Err(line.describe_problem(&format!("has the same secret as {:?}", other.name)));
@@ -263,13 +264,13 @@ impl KeyTable {
         Ok(())
     }
 
-    /// Puts the keys of a file in the place of those it had before, all or none.
+    /// Replaces the keys of the file. If one of the new keys is invalid, none is replaced.
     fn replace_file_keys(&mut self, lines: Vec<KeyLine>) -> Result<usize, String> {
         let (before, fixed): (Vec<_>, Vec<_>) = self.all.drain(..).partition(|key| key.is_from_file);
         self.all = fixed;
         let fixed = self.all.len();
         let count = lines.len();
-        // The first keys have no version; from then on each new secret gets one.
+        // The keys of the first load have no version. Each later secret gets one.
         let next = if self.last_version > 0 { self.last_version + 1 } else { 0 };
         for line in lines {
             let same = before.iter().find(|key| key.name == line.name && key.digest == line.digest);
@@ -294,7 +295,7 @@ impl Default for ApiKeys {
     }
 }
 
-/// Names, nothing else.
+/// Shows only the names of the keys.
 impl std::fmt::Debug for ApiKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
@@ -302,16 +303,16 @@ impl std::fmt::Debug for ApiKeys {
     }
 }
 
-/// The value of a header that may be there once.
+/// Returns the value of a header that may occur only once.
 fn single_header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a HeaderValue>, Denial> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
-        (_, Some(_)) => Err(Denial::malformed(format!("the header {name} is there twice"))),
+        (_, Some(_)) => Err(Denial::malformed(format!("the header {name} occurs twice"))),
         (value, None) => Ok(value),
     }
 }
 
-/// Resolves `%2F` and the like; anything else stays as it is, a `+` too.
+/// Decodes percent-encoded bytes like `%2F`. Everything else is unchanged, including `+`.
 fn decode_percent(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,10 +1,11 @@
-//! [`EitherAuthorizer`]: two authorizers, one after the other.
+//! [`EitherAuthorizer`]: tries two authorizers in order.
 
 use bindpost_mcp_server::{Caller, HttpRequest};
 
 use crate::auth::{Authorizer, Denial, DenialKind};
 
-/// Two authorizers: the first that knows somebody decides. Made by [`Authorizer::or`].
+/// Tries two authorizers in order. The first that identifies the caller decides. Created
+/// by [`Authorizer::or`].
 #[derive(Clone, Debug)]
 pub struct EitherAuthorizer<A, B> {
     first: A,
@@ -22,7 +23,7 @@ impl<A: Authorizer, B: Authorizer> Authorizer for EitherAuthorizer<A, B> {
         let first = match self.first.authorize(request).await {
             Ok(caller) if caller.is_authenticated() => return Ok(caller),
             Ok(_) => Denial::missing(),
-            // A request that is broken where the one looks is not mended where the other does.
+            // Malformed credentials are rejected, even if the other authorizer reads different ones.
             Err(denial) if denial.kind == DenialKind::Malformed => return Err(denial),
             Err(denial) => denial,
         };
@@ -68,8 +69,9 @@ impl<A: Authorizer, B: Authorizer> Authorizer for EitherAuthorizer<A, B> {
     }
 }
 
-/// Which of two denials is told: that of the one whose credentials were sent, and that nobody can tell
-/// rather than that they do not count.
+/// Ranks denials. Of two denials the higher one is reported: one about credentials that were sent
+/// before one about missing ones, and one about credentials that could not be verified before one about
+/// invalid ones.
 fn denial_precedence(kind: DenialKind) -> u8 {
     match kind {
         DenialKind::Missing => 0,

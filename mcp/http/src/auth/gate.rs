@@ -1,7 +1,7 @@
-//! The gate: who sends a request, and whether that caller may do what its messages want.
+//! [`AuthGate`]: identifies the caller of a request and checks whether it may send these messages.
 //!
-//! There is one for every way in (POST, GET, DELETE, HTTP+SSE), before the revision is looked at. The
-//! authorizer is asked once for each HTTP request; what each message demands is the server's to say.
+//! All requests pass it (POST, GET, DELETE, HTTP+SSE), before the revision is determined. The
+//! authorizer runs once for each HTTP request. The server decides which access each message requires.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -21,38 +21,38 @@ use crate::endpoint::Endpoint;
 use crate::endpoint::reply::{BoxedReply, Reply};
 use crate::guard::Guard;
 
-/// Who may come in, with what the authorizer says of itself.
+/// The settings of authentication, with the properties of the authorizer.
 #[derive(Debug)]
 pub(crate) struct AuthGate {
     pub(crate) auth: Auth,
-    /// How to ask for credentials; `None` stands for `Bearer`, and comes first.
+    /// The challenges of a 401 response. `None` means `Bearer` and comes first.
     pub(crate) challenges: Vec<Option<String>>,
     pub(crate) authorization_servers: Vec<String>,
     /// The public address of the endpoint, if one is configured.
     pub(crate) resource: Option<ResourceUrl>,
-    /// Where MCP is served.
+    /// The path of the MCP endpoint.
     pub(crate) path: String,
     pub(crate) guard: Arc<Guard>,
     streams: OpenStreams,
 }
 
-/// Who sends a request: a caller, or nobody in particular.
+/// The sender of a request: an authenticated or an anonymous caller.
 #[derive(Debug)]
 pub(crate) struct RequestSender {
     pub(crate) caller: Caller,
-    /// Why nobody is known, if an authorizer said so.
+    /// Why the caller is not authenticated, if the authorizer gave a reason.
     pub(crate) denial: Option<Box<Denial>>,
 }
 
 impl RequestSender {
-    pub(crate) const NOBODY: RequestSender = RequestSender { caller: Caller::ANONYMOUS, denial: None };
+    pub(crate) const ANONYMOUS: RequestSender = RequestSender { caller: Caller::ANONYMOUS, denial: None };
 }
 
-/// A request whose sender is being established.
+/// A running authorization, with its timeout.
 pub(crate) struct PendingAuthorization {
     answer: AuthorizeFuture,
     patience: Duration,
-    /// Runs from when the first answer was to wait.
+    /// The timer of the timeout. It starts when the authorizer is pending for the first time.
     clock: Option<Pin<Box<Sleep>>>,
 }
 
@@ -65,7 +65,7 @@ impl PendingAuthorization {
                 let clock = self.clock.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
                 clock.as_mut().poll(context).map(|()| {
                     tracing::warn!("the authorizer did not answer within {} s", patience.as_secs_f32());
-                    Err(Denial::unavailable("it could not be established in time who sends this; try again"))
+                    Err(Denial::unavailable("authentication timed out; try again"))
                 })
             }
             Err(_) => {
@@ -79,7 +79,7 @@ impl PendingAuthorization {
 impl AuthGate {
     pub(crate) fn new(auth: Auth, path: &str, guard: Arc<Guard>) -> AuthGate {
         let mut challenges = auth.authorizer.challenges();
-        // Clients that read one challenge read the first, and what they know is `Bearer`.
+        // Some clients read only the first challenge, and `Bearer` is the scheme they support.
         challenges.sort_by_key(Option::is_some);
         let resource = auth.resource.as_deref().and_then(|resource| match ResourceUrl::parse(resource) {
             Ok(resource) => Some(resource),
@@ -94,7 +94,8 @@ impl AuthGate {
         let authorization_servers = auth.authorizer.authorization_servers();
         if !authorization_servers.is_empty() && auth.resource.is_none() && guard.serves_any_host() {
             tracing::warn!(
-                "clients are not told where to get tokens unless `Auth::resource` is set or the host is listed"
+                "clients cannot discover the authorization servers: set `Auth::resource`, or list the host \
+                 names in `Settings::allowed_hosts`"
             );
         }
         AuthGate {
@@ -108,7 +109,7 @@ impl AuthGate {
         }
     }
 
-    /// Starts to establish who sends a request.
+    /// Starts to identify the caller of a request.
     pub(crate) fn start_authorization(&self, request: &Arc<HttpRequest>) -> PendingAuthorization {
         PendingAuthorization {
             answer: self.auth.authorizer.authorize_owned(request),
@@ -117,8 +118,8 @@ impl AuthGate {
         }
     }
 
-    /// What the authorizer said, and whether the request may go on at all: an unknown caller may not if
-    /// there is nothing for it, and then its body is not even read.
+    /// Returns the sender for the result of the authorizer, or a rejection. An unauthenticated caller
+    /// is rejected before its body is read if the server has nothing that it may use.
     pub(crate) fn establish_sender(
         &self,
         answer: Result<Caller, Denial>,
@@ -141,7 +142,7 @@ impl AuthGate {
         Ok(RequestSender { caller: Caller::ANONYMOUS, denial: denial.map(Box::new) })
     }
 
-    /// Whether unknown callers may open a conversation.
+    /// Returns whether unauthenticated callers may connect.
     fn admits_anonymous(&self, server: &Server) -> bool {
         match self.auth.opening {
             AnonymousAccess::Auto => server.has_anonymous_entries(),
@@ -150,7 +151,8 @@ impl AuthGate {
         }
     }
 
-    /// Why this body is refused, if it is: a batch as a whole if one of its messages is.
+    /// Returns the rejection of a body that the sender may not send, or `None` if it may. A batch is
+    /// rejected as a whole if the sender may not send one of its messages.
     pub(crate) fn refuse_unpermitted(
         &self,
         server: &Server,
@@ -186,7 +188,7 @@ impl AuthGate {
         }
     }
 
-    /// Refuses what these demand, naming all the rights that the caller lacks.
+    /// Rejects a request that requires this access. The response names all rights that the caller lacks.
     fn refuse_demands(
         &self,
         request: &HttpRequest,
@@ -211,8 +213,9 @@ impl AuthGate {
         }
     }
 
-    /// A session or pipe that the request names is not its sender's. One whose credentials did not count
-    /// is told so: with good ones it might be.
+    /// Rejects a request for a session or pipe of another caller if its credentials were not accepted.
+    /// With valid ones the session might be its own. Returns `None` if the request has no credentials or
+    /// valid ones.
     pub(crate) fn refuse_invalid_credentials(
         &self,
         request: &HttpRequest,
@@ -254,17 +257,17 @@ fn request_id(message: &Message) -> Option<&RequestId> {
     }
 }
 
-/// The streams of calls without a session, as long as they are open: whose they are.
+/// The open streams of calls without a session, each with its caller.
 #[derive(Debug, Default)]
 struct OpenStreams(Mutex<Vec<(Caller, Weak<MessageStream>)>>);
 
 impl Endpoint {
-    /// What lists show.
+    /// Returns which entries lists show.
     pub(crate) fn listing(&self) -> ListVisibility {
         self.gate.as_ref().map_or(ListVisibility::All, |gate| gate.auth.listing)
     }
 
-    /// Notes whose stream this is, so that it can be ended when its caller is not known any more.
+    /// Registers a stream of a caller, so that it can be ended when the caller's credentials become invalid.
     pub(crate) fn track_stream(&self, caller: &Caller, stream: &Arc<MessageStream>) {
         let Some(gate) = self.gate.as_ref().filter(|_| caller.is_authenticated()) else { return };
         let mut open = gate.streams.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -274,7 +277,7 @@ impl Endpoint {
         open.push((caller.clone(), Arc::downgrade(stream)));
     }
 
-    /// Ends the sessions, pipes and streams of callers that are not known any more.
+    /// Ends the sessions, pipes and streams of callers whose credentials are no longer valid.
     pub(crate) fn end_unknown_callers(&self) {
         let Some(gate) = &self.gate else { return };
         for entry in self.sessions.all().iter().filter(|entry| !gate.knows(entry.owner())) {

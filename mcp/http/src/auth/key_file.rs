@@ -1,4 +1,4 @@
-//! The file of API keys: its lines, and when it is read again.
+//! [`KeyFile`]: parses the file of API keys and reloads it when it changes.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use std::time::{Duration, Instant, SystemTime};
 
 use sha2::{Digest as _, Sha256};
 
-/// The largest file.
+/// The maximum size of the file.
 const MAX_BYTES: u64 = 1024 * 1024;
-/// How often the file is looked at.
+/// The default interval of checks for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// A file that was written less than this ago may not be complete yet.
+/// A file that was modified more recently than this may be incomplete.
 const SETTLED: Duration = Duration::from_secs(1);
-/// A file that is written all the time is read all the same, this long after it changed.
+/// A file that is modified continuously is loaded this long after the first change.
 const OVERDUE: Duration = Duration::from_secs(15);
 
-/// What is kept of a secret: its SHA-256, in words because these are quicker to compare.
+/// The SHA-256 of a secret, as words because these are faster to compare. The secret itself is not kept.
 pub(crate) type Sha256Digest = [u64; 4];
 
 pub(crate) fn digest(secret: &[u8]) -> Sha256Digest {
@@ -28,17 +28,17 @@ pub(crate) fn digest(secret: &[u8]) -> Sha256Digest {
     digest
 }
 
-/// One key as somebody wrote it down; the secret is gone already.
+/// One API key as it was configured, with the digest of its secret.
 pub(crate) struct KeyLine {
     pub(crate) name: String,
     pub(crate) digest: Sha256Digest,
     pub(crate) scopes: Vec<String>,
-    /// Where it is in the file.
+    /// Its line number in the file.
     line: Option<usize>,
 }
 
 impl KeyLine {
-    /// Checks a key; otherwise tells what to change, without the secret.
+    /// Validates a key. The error says what is wrong and never contains the secret.
     pub(crate) fn new(name: String, secret: &[u8], scopes: Vec<String>) -> Result<KeyLine, String> {
         let key = KeyLine { name, digest: digest(secret), scopes, line: None };
         if key.name.is_empty() {
@@ -51,12 +51,12 @@ impl KeyLine {
             return Err(key.describe_problem("has no secret"));
         }
         if secret.trim_ascii() != secret || secret.iter().any(u8::is_ascii_control) {
-            return Err(key.describe_problem("has a secret that no header can hold"));
+            return Err(key.describe_problem("has a secret with characters that a header cannot hold"));
         }
         Ok(key)
     }
 
-    /// What is wrong with it.
+    /// Returns an error message about this key.
     pub(crate) fn describe_problem(&self, what: &str) -> String {
         match self.line {
             None => format!("the API key {:?} {what}", self.name),
@@ -65,53 +65,54 @@ impl KeyLine {
     }
 }
 
-/// A file of keys.
+/// A file of API keys.
 ///
-/// The program that changes it may not be done when it is looked at. So a change is taken once the file has been quiet for
-/// a second: by its time of modification, or, where something touches it all the time, by what is in it. If even
-/// that changes all the time, it is taken when it is overdue, as long as it looks complete.
+/// A program may still be writing the file when it is checked. So a change is loaded once the file has
+/// not been modified for a second. If its modification time changes continuously, the change is loaded
+/// once the content has been the same for a second. If the content changes continuously too, it is
+/// loaded after [`OVERDUE`], if it looks complete.
 pub(crate) struct KeyFile {
     path: PathBuf,
     every: Duration,
     overdue: Duration,
     opened: Instant,
-    /// Milliseconds after it was opened.
+    /// The time of the next check, in milliseconds after the file was opened.
     next_look: AtomicU64,
     state: Mutex<FileState>,
 }
 
-/// What is known of a file.
+/// The state of a file as of the last check.
 struct FileState {
-    /// What it looked like when it was quiet and read; `None` if it has to be read again whatever it looks like.
+    /// The fingerprint of the file when it was complete and read. `None` if the next check has to read it.
     seen: Option<FileFingerprint>,
-    /// What was in it when it was taken.
+    /// The digest of the content that was loaded.
     taken: Sha256Digest,
-    /// A change that may not be complete yet.
+    /// A change that may be incomplete.
     pending: Option<PendingChange>,
 }
 
-/// A change of a file that may not be complete yet. The times are milliseconds after the file was opened.
+/// A change of a file that may be incomplete. The times are milliseconds after the file was opened.
 struct PendingChange {
     since: u64,
     text: Sha256Digest,
     text_since: u64,
 }
 
-/// How one state of a file is told from another without reading it.
+/// The metadata of a file by which changes are detected without reading it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct FileFingerprint {
     modified: Option<SystemTime>,
     length: u64,
     inode: u64,
-    /// When anything about it changed, its time of modification included: no program can set this.
+    /// The time of the last change of content or metadata (`ctime`). Programs cannot set it.
     changed: Option<(i64, i64)>,
 }
 
-/// Whether a file has changed.
+/// The result of a check for changes.
 pub(crate) enum KeyFileChange {
     No,
     To(Vec<KeyLine>),
-    /// It has, but not for the better.
+    /// The file has changed but cannot be read or has a mistake.
     Broken(String),
 }
 
@@ -139,12 +140,12 @@ impl KeyFile {
         self.next_look = AtomicU64::new(as_millis(interval));
     }
 
-    /// Where a problem is.
+    /// Adds the path of the file to an error message.
     pub(crate) fn problem_in_file(&self, problem: &str) -> String {
         format!("{}, {problem}", self.path.display())
     }
 
-    /// Looks whether it has changed, if it is time to.
+    /// Checks whether the file has changed, if a check is due.
     pub(crate) fn check_for_changes(&self) -> KeyFileChange {
         let now = as_millis(self.opened.elapsed());
         let due = self.next_look.load(Ordering::Relaxed);
@@ -162,7 +163,7 @@ impl KeyFile {
         let has_settled = looks.has_settled();
         let text = self.read();
         if !has_settled && !state.is_quiet(&text, now, self.overdue) {
-            // A change should not wait for the next look, however rare looks are.
+            // The change should not wait for a whole interval.
             self.next_look.fetch_min(now + as_millis(SETTLED), Ordering::Relaxed);
             return KeyFileChange::No;
         }
@@ -181,9 +182,9 @@ impl KeyFile {
 
     fn read(&self) -> io::Result<String> {
         let mut text = String::new();
-        // Opening a pipe would wait for somebody to write into it.
+        // Opening a named pipe would block until a program writes into it.
         let is_file = std::fs::metadata(&self.path).and_then(|metadata| {
-            let wrong = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file");
+            let wrong = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
             metadata.is_file().then_some(()).ok_or_else(wrong)
         });
         let read = is_file
@@ -206,8 +207,8 @@ impl KeyFile {
 }
 
 impl FileState {
-    /// Whether the file can be taken although it was written just now: what is in it has been the same for a
-    /// while, or it is overdue and looks complete.
+    /// Returns whether a recently modified file can be loaded: its content has been the same for a
+    /// second, or the change is overdue and looks complete.
     fn is_quiet(&mut self, text: &io::Result<String>, now: u64, overdue: Duration) -> bool {
         let found = text.as_ref().map_or_else(|_| Sha256Digest::default(), |text| digest(text.as_bytes()));
         if found == self.taken {
@@ -218,7 +219,7 @@ impl FileState {
         if pending.text != found {
             (pending.text, pending.text_since) = (found, now);
         }
-        // A list without keys, or with half a line at its end, is what writing it begins with.
+        // A file without keys or without a final line break is probably being written.
         let is_complete = || {
             let has_keys = |text: &String| parse(text).is_ok_and(|keys| !keys.is_empty());
             text.as_ref().is_ok_and(|text| text.ends_with('\n') && has_keys(text))
@@ -254,8 +255,8 @@ impl FileFingerprint {
         self
     }
 
-    /// Whether it is written completely, as far as its time of modification tells. One in the future does not; a
-    /// file that does not exist has none.
+    /// Returns whether the file is probably complete: it was not modified within the last second. A
+    /// modification time in the future is no evidence. A file that does not exist has no modification time.
     fn has_settled(&self) -> bool {
         self.modified.is_none_or(|modified| modified.elapsed().is_ok_and(|age| age >= SETTLED))
     }
@@ -265,7 +266,7 @@ fn as_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX / 2)
 }
 
-/// A line `name = secret scope1 scope2` for each key.
+/// Parses a file with a line `name = secret scope1 scope2` for each key.
 fn parse(text: &str) -> Result<Vec<KeyLine>, String> {
     let mut keys = Vec::new();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -294,7 +295,7 @@ fn parse(text: &str) -> Result<Vec<KeyLine>, String> {
 mod tests {
     use super::*;
 
-    /// What each look finds: the names of the keys, or nothing new.
+    /// Returns the names of the new keys, or `None` without a change.
     fn found(changed: KeyFileChange) -> Option<Vec<String>> {
         match changed {
             KeyFileChange::No => None,
@@ -303,9 +304,9 @@ mod tests {
         }
     }
 
-    /// No moment is ever quiet, by its time or by what is in it.
+    /// Modification time and content change continuously.
     #[test]
-    fn a_file_that_is_written_all_the_time_is_read_when_it_is_overdue() {
+    fn a_file_that_is_modified_continuously_is_loaded_when_it_is_overdue() {
         let path = std::env::temp_dir().join(format!("bindpost-{}-overdue.keys", std::process::id()));
         std::fs::write(&path, "ops = first\ndev = other\n").unwrap();
         let (mut file, lines) = KeyFile::open(&path).unwrap();
@@ -316,7 +317,7 @@ mod tests {
         let mut round = 0;
         let names = loop {
             round += 1;
-            // Half of what is written is not complete: it begins, or ends, in the middle of a line.
+            // Half of the written texts are incomplete: they have no key or end in the middle of a line.
             let text = match round % 4 {
                 0 => String::new(),
                 1 => format!("# {round}\ndev = oth"),
@@ -336,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_only_touched_has_not_changed() {
+    fn a_new_modification_time_alone_is_no_change() {
         let path = std::env::temp_dir().join(format!("bindpost-{}-touched.keys", std::process::id()));
         std::fs::write(&path, "ops = first\n").unwrap();
         let (mut file, _) = KeyFile::open(&path).unwrap();

@@ -1,4 +1,5 @@
-//! RFC 9728: what this resource is called, and whose tokens it takes.
+//! The protected resource metadata of RFC 9728: the resource's URL, and the authorization servers whose
+//! tokens it accepts.
 
 use std::borrow::Cow;
 
@@ -15,16 +16,16 @@ use crate::endpoint::reply::{Reply, empty, json_reply};
 
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// The public address of an MCP endpoint: absolute, without a slash at its end.
+/// The public address of an MCP endpoint: an absolute URL without a trailing slash.
 #[derive(Clone, Debug)]
 pub(crate) struct ResourceUrl {
     url: String,
-    /// Where the path begins.
+    /// The offset of the path in the URL.
     path: usize,
 }
 
 impl ResourceUrl {
-    /// Checks an address that somebody configured; otherwise tells what to change.
+    /// Parses a configured address. The error says what to change.
     pub(crate) fn parse(text: &str) -> Result<ResourceUrl, String> {
         let wrong = |what: &str| {
             Err(format!(
@@ -32,12 +33,12 @@ impl ResourceUrl {
                  endpoint, like https://api.example.com/mcp"
             ))
         };
-        let Ok(uri) = text.parse::<Uri>() else { return wrong("is no address") };
+        let Ok(uri) = text.parse::<Uri>() else { return wrong("is not a valid URL") };
         let (Some("http" | "https"), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return wrong("does not begin with https:// or http://");
         };
         if uri.query().is_some() || text.contains('#') || authority.as_str().contains('@') {
-            return wrong("has more than a host and a path");
+            return wrong("has more parts than a host and a path");
         }
         let url = text.strip_suffix('/').unwrap_or(text).to_owned();
         let path = url.len() - uri.path().strip_suffix('/').unwrap_or(uri.path()).len();
@@ -48,21 +49,22 @@ impl ResourceUrl {
         self.url.get(self.path..).unwrap_or_default()
     }
 
-    /// Where its metadata is.
+    /// Returns the URL of its metadata.
     fn metadata_url(&self) -> String {
         format!("{}{WELL_KNOWN}{}", self.url.get(..self.path).unwrap_or_default(), self.path())
     }
 }
 
 impl AuthGate {
-    /// Whether metadata is served here: at the root and behind it, as clients look in both places.
+    /// Returns whether metadata is served at this path. Clients look for it with and without the path
+    /// of the endpoint, so both are served.
     pub(crate) fn has_metadata_at(&self, path: &str) -> bool {
         let Some(rest) = path.strip_prefix(WELL_KNOWN) else { return false };
         let configured = || self.resource.as_ref().is_some_and(|resource| resource.path() == rest);
         !self.authorization_servers.is_empty() && (rest.is_empty() || rest == self.path || configured())
     }
 
-    /// The metadata; 404 if nobody can say what the resource is called.
+    /// Returns the metadata, or 404 if the URL of the resource is not known.
     pub(crate) fn metadata(&self, server: &Server, request: &HttpRequest) -> Reply {
         let mut reply = match (&request.parts.method, self.resource_url(request)) {
             (&Method::OPTIONS, _) => empty(StatusCode::NO_CONTENT),
@@ -74,7 +76,7 @@ impl AuthGate {
                     ("bearer_methods_supported".to_owned(), json!(["header"])),
                 ]);
                 let mut scopes = self.auth.scopes_supported.clone().unwrap_or_else(|| server.scopes());
-                // It is the client's to ask for, not the resource's.
+                // Clients request this scope themselves. It is not a scope of the resource.
                 scopes.retain(|scope| scope != "offline_access");
                 if !scopes.is_empty() {
                     metadata.insert("scopes_supported".to_owned(), json!(scopes));
@@ -93,7 +95,7 @@ impl AuthGate {
         reply
     }
 
-    /// Where the metadata is, for a challenge.
+    /// Returns the URL of the metadata, for a challenge.
     pub(crate) fn metadata_url(&self, request: &HttpRequest) -> Option<String> {
         if self.authorization_servers.is_empty() {
             return None;
@@ -101,8 +103,9 @@ impl AuthGate {
         self.resource_url(request).map(|resource| resource.metadata_url())
     }
 
-    /// What the resource is called: as configured, or by the host the request names. Only a host that is
-    /// listed counts, or anybody could make clients ask for tokens in another name.
+    /// Returns the URL of the resource: the configured one, or one built from the host of the request.
+    /// Only a listed host is used. Otherwise a forged `Host` header could make clients request tokens
+    /// for another name.
     fn resource_url(&self, request: &HttpRequest) -> Option<Cow<'_, ResourceUrl>> {
         if let Some(resource) = &self.resource {
             return Some(Cow::Borrowed(resource));
@@ -121,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_resource_is_an_address_and_nothing_else() {
+    fn a_resource_is_an_absolute_url_without_query_or_fragment() {
         for (text, url, metadata) in [
             (
                 "https://a.example/mcp",

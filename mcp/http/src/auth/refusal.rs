@@ -1,7 +1,7 @@
-//! What a caller is told that may not: status, challenge, error.
+//! The error responses of authentication and authorization: status, challenges and JSON-RPC error.
 //!
-//! Values from outside end up in the parameters of a header, so each is cut down to what a quoted string
-//! may hold.
+//! Values from outside become parameters of a header. Characters that a quoted string cannot hold
+//! are replaced.
 
 use bindpost_mcp_protocol::RequestId;
 use bindpost_mcp_protocol::jsonrpc::{INTERNAL_ERROR, INVALID_REQUEST};
@@ -14,7 +14,7 @@ use crate::auth::{Denial, DenialKind, UNAUTHORIZED};
 use crate::endpoint::reply::{Reply, refuse};
 
 impl AuthGate {
-    /// Nobody is known: 401, or what else the authorizer found.
+    /// Rejects an unauthenticated request: with 401, or with the status of the authorizer's denial.
     pub(crate) fn refuse_unauthenticated(
         &self,
         request: &HttpRequest,
@@ -47,8 +47,8 @@ impl AuthGate {
         reply
     }
 
-    /// The caller is known, but may not: 403 with all scopes that are needed. A client asks its user for scopes;
-    /// roles are told in words only.
+    /// Rejects an authenticated caller that lacks rights: 403 with all required scopes in the
+    /// challenge. A client can request scopes. Roles are only named in the error text.
     pub(crate) fn refuse_forbidden(
         &self,
         request: &HttpRequest,
@@ -74,7 +74,8 @@ impl AuthGate {
         reply
     }
 
-    /// Asks for credentials: each way in a header of its own, the first with everything there is to say.
+    /// Adds a `WWW-Authenticate` header for each challenge. The first one carries the error, the scopes
+    /// and the URL of the metadata.
     fn add_challenges(
         &self,
         reply: &mut Reply,
@@ -114,7 +115,7 @@ impl AuthGate {
     }
 }
 
-/// `the scopes a b`, if there are any.
+/// Returns a phrase like `the scopes a b`, or `None` without rights.
 fn name_rights(what: &str, rights: &[&str]) -> Option<String> {
     match rights {
         [] => None,
@@ -124,7 +125,7 @@ fn name_rights(what: &str, rights: &[&str]) -> Option<String> {
 }
 
 fn refuse_logged(status: StatusCode, id: Option<&RequestId>, code: i64, text: &str) -> Reply {
-    tracing::debug!(status = status.as_u16(), "refused at the gate");
+    tracing::debug!(status = status.as_u16(), "request rejected by authentication or authorization");
     refuse(status, id, code, text)
 }
 
@@ -133,7 +134,8 @@ fn push_parameter(challenge: &mut String, name: &str, value: &str) {
     separate(challenge);
     challenge.push_str(name);
     challenge.push_str("=\"");
-    // What RFC 6750 allows in a description. Quotes could be escaped, but clients search for the next one.
+    // RFC 6750 allows these characters in a description. Quotes could be escaped, but clients search
+    // for the next quote.
     challenge.extend(value.chars().map(|letter| match letter {
         '"' => '\'',
         '\\' => '/',
@@ -154,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_breaks_out_of_a_parameter() {
+    fn a_value_cannot_end_its_quoted_string() {
         let mut challenge = "Bearer ".to_owned();
         push_parameter(&mut challenge, "realm", "a\" b=\"c\\");
         push_parameter(&mut challenge, "error_description", "one\r\ntwo: ünï\u{0}");

@@ -1,4 +1,4 @@
-//! Batches of 2025-03-26: several messages in one POST.
+//! Batches (2025-03-26 only): several messages in one POST.
 
 use std::sync::Arc;
 use std::task::Context;
@@ -16,7 +16,7 @@ use crate::endpoint::streaming::poll_once;
 use crate::endpoint::{AdmittedRequest, Endpoint};
 
 impl Endpoint {
-    /// One array with all answers.
+    /// Handles a batch. The response is one array with all responses.
     pub(crate) fn handle_batch(
         self: &Arc<Self>,
         visit: &AdmittedRequest<'_>,
@@ -44,7 +44,7 @@ impl Endpoint {
                         Some(entry) => Peer::Session(entry.session.clone()),
                         None => Peer::Alone(revision),
                     };
-                    // One array is the whole answer, so nothing can be sent before it.
+                    // The response is one array, so no message can be sent before it.
                     let exchange = self.exchange(visit, peer, DeliveryTarget::None);
                     match self.server.dispatch(request, exchange, &visit.headers) {
                         DispatchOutcome::Answer(answer) | DispatchOutcome::Opened(_, answer) => {
@@ -72,7 +72,7 @@ impl Endpoint {
         BodyOutcome::Later(Box::pin(async move {
             let later = futures_util::future::join_all(later);
             let ended = match entry {
-                // A disconnect cancels no call of a session.
+                // A disconnect does not cancel a call of a session.
                 Some(_) => tokio::spawn(later).await.unwrap_or_default(),
                 None => later.await,
             };

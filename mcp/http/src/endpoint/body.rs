@@ -1,4 +1,4 @@
-//! Bodies: reading one with limits, and what an answer's body is.
+//! [`BodyReader`] reads a request body within limits. [`ReplyBody`] is the body of a response.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -16,41 +16,41 @@ use crate::endpoint::Endpoint;
 use crate::endpoint::events::EventStream;
 use crate::listener::{ConnectedClient, PendingBodyGuard};
 
-/// Why a body was not read.
+/// Why a body could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyReadError {
     TooLarge,
     TooSlow,
     Broken,
     Trailers,
-    /// The server's budget is used up.
+    /// The server's memory budget is exhausted.
     NoRoom,
 }
 
-/// After this long, a body has to come at least at [`SLOWEST`] bytes a second.
+/// After this time, a body has to arrive at [`SLOWEST`] bytes per second or faster.
 const PATIENCE: Duration = Duration::from_secs(5);
 const SLOWEST: u64 = 1024;
 const TICK: Duration = Duration::from_secs(1);
 
-/// Reads a whole body within its limits. One that is there already costs no timer and no copy.
+/// Reads a whole body within its limits. A body that has already arrived needs no timer and no copy.
 #[derive(Debug)]
 pub(crate) struct BodyReader {
     body: Incoming,
     first: Bytes,
     more: BytesMut,
-    /// What a body needs that comes in pieces.
+    /// The state of a body that arrives in several chunks.
     pieces: Option<Box<PartialBody>>,
 }
 
-/// A body that comes in pieces.
+/// The state of a body that arrives in several chunks.
 #[derive(Debug)]
 struct PartialBody {
     started: Instant,
-    /// Armed when there is something to wait for.
+    /// The timer of the speed check. It starts when the body is pending for the first time.
     tick: Option<Pin<Box<Sleep>>>,
-    /// What it takes of the server's budget.
+    /// Its share of the server's memory budget.
     held: ByteReservation,
-    /// Tells the listener that the request is not whole.
+    /// Marks the request as incomplete for the listener.
     _receiving: Option<PendingBodyGuard>,
 }
 
@@ -59,7 +59,8 @@ impl BodyReader {
         BodyReader { body, first: Bytes::new(), more: BytesMut::new(), pieces: None }
     }
 
-    /// Reads on. The endpoint has the limits; the client, if known, is told that its request is not whole.
+    /// Reads the next chunks. The limits are those of the endpoint. While the body is incomplete, the
+    /// connection of `client` is marked.
     pub(crate) fn poll(
         &mut self,
         endpoint: &Endpoint,
@@ -73,7 +74,7 @@ impl BodyReader {
         loop {
             match Pin::new(&mut self.body).poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => {
-                    // No client of ours has trailers, and not all servers agree on where they end.
+                    // MCP clients send no trailers, and proxies disagree on where trailers end.
                     let Ok(data) = frame.into_data() else {
                         return Poll::Ready(Err(BodyReadError::Trailers));
                     };
@@ -134,7 +135,7 @@ impl BodyReader {
 }
 
 impl PartialBody {
-    /// Ready when the body is too slow.
+    /// Becomes ready when the body is too slow.
     fn poll_too_slow(&mut self, context: &mut Context<'_>, read: u64, timeout: Duration) -> Poll<()> {
         loop {
             let elapsed = self.started.elapsed();
@@ -152,7 +153,7 @@ impl PartialBody {
     }
 }
 
-/// The body of an answer.
+/// The body of a response.
 #[derive(Debug)]
 pub struct ReplyBody(ReplyBodyKind);
 
@@ -160,33 +161,33 @@ pub struct ReplyBody(ReplyBodyKind);
 enum ReplyBodyKind {
     Empty,
     Once(Vec<u8>),
-    /// A head; a shared result and an end follow.
+    /// The first bytes, before a shared result and the last bytes.
     Head(Vec<u8>, Bytes, Bytes),
     Result(Bytes, Bytes),
     End(Bytes),
-    /// Large, and counted towards the server's budget until the client has taken it.
+    /// A large body. It uses the server's memory budget until the client has received it.
     Counted(Box<CountedBytes>),
     Events(Box<EventStream>),
 }
 
-/// Bytes that count towards the server's budget.
+/// Bytes that use the server's memory budget.
 #[derive(Debug)]
 pub struct CountedBytes {
     bytes: Bytes,
     _held: ByteReservation,
 }
 
-/// Answers of at least this size are counted.
+/// The minimum size of a response that uses the memory budget.
 const LARGE: usize = 64 * 1024;
 
-/// A piece of a body: bytes of its own, or shared ones.
+/// A chunk of a response body.
 #[derive(Debug)]
 pub enum BodyChunk {
-    /// Made for this answer; how many are written already.
+    /// Bytes of this response only, and how many of them have been written.
     Own(Vec<u8>, usize),
-    /// Shared with other answers.
+    /// Bytes shared with other responses.
     Shared(Bytes),
-    /// Large: it counts towards the server's budget.
+    /// A large chunk, which uses the server's memory budget.
     Counted(Box<CountedBytes>),
 }
 
@@ -236,7 +237,7 @@ impl ReplyBody {
         }
     }
 
-    /// Counts a large answer towards the budget until it is written: a client may take its time to read it.
+    /// Reserves memory budget for a large response until it is written, because a client may read it slowly.
     pub(crate) fn count_if_large(&mut self, budget: &Arc<ByteBudget>) {
         let bytes = match &mut self.0 {
             ReplyBodyKind::Once(bytes) if bytes.len() >= LARGE => Bytes::from(std::mem::take(bytes)),
@@ -252,7 +253,7 @@ impl ReplyBody {
     }
 }
 
-/// A body that is there already.
+/// A body that is already complete.
 impl From<Bytes> for ReplyBody {
     fn from(bytes: Bytes) -> ReplyBody {
         ReplyBody::shared(bytes)

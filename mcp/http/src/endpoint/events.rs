@@ -1,4 +1,4 @@
-//! SSE: a stream of messages as the body of an answer.
+//! [`EventStream`]: a stream of messages as an SSE response body.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::endpoint::pipes::PipeGuard;
 
-/// Events are gathered up to this size and written at once.
+/// Events are written together up to this size.
 const GATHER: usize = 64 * 1024;
 
 /// The events of one stream, read by one connection.
@@ -19,24 +19,24 @@ const GATHER: usize = 64 * 1024;
 pub(crate) struct EventStream {
     stream: Arc<MessageStream>,
     reader: u64,
-    /// The stream's number in its session; its events carry ids then.
+    /// The number of the stream in its session. With a number, its events carry ids.
     number: Option<u32>,
-    /// What is written before anything else.
+    /// Bytes that are written first.
     opening: Option<Bytes>,
-    /// The call whose messages these are, when it lives and dies with this connection.
+    /// The call that writes to the stream, if it is cancelled when the client disconnects.
     call: Option<RunningCall>,
-    /// Closed with the connection.
+    /// The pipe that is closed when the client disconnects.
     pipe: Option<PipeGuard>,
     over: bool,
-    /// When the credentials expire that the stream was opened with.
+    /// The time at which the credentials expire with which the stream was opened.
     expires: Option<Instant>,
     every: Duration,
     keep_alive: Pin<Box<Sleep>>,
 }
 
 impl EventStream {
-    /// Reads a stream, after the message with this number if one is given. `None` if that message is
-    /// not known (any more).
+    /// Reads a stream from its beginning, or after the message with this number. Returns `None` if that
+    /// message is not known or no longer retained.
     pub(crate) fn attach(
         stream: Arc<MessageStream>,
         after: Option<u64>,
@@ -57,7 +57,7 @@ impl EventStream {
         })
     }
 
-    /// Gives the events ids that reveal the stream.
+    /// Gives the events ids that contain the number of the stream.
     pub(crate) fn with_ids(mut self, number: u32) -> EventStream {
         self.number = Some(number);
         self
@@ -69,21 +69,21 @@ impl EventStream {
         self
     }
 
-    /// Drives this call; its answer is the last event. Dropping the body cancels it.
+    /// Runs this call. Its response is the last event. Dropping the body cancels it.
     pub(crate) fn driving(mut self, call: RunningCall) -> EventStream {
         self.call = Some(call);
         self
     }
 
-    /// Ends at this time: what is read here is for a caller whose credentials are good. A listener gets its last
-    /// message; a call of another kind was permitted and goes on.
+    /// Ends the stream at this time, when the credentials of the caller expire. A subscription gets its
+    /// last message. Any other call was authorized when it began and continues.
     pub(crate) fn expiring(mut self, at: Option<std::time::Instant>) -> EventStream {
         self.expires = at.map(Instant::from_std);
         self.reset_keep_alive();
         self
     }
 
-    /// Closes this pipe when the connection goes.
+    /// Closes this pipe when the client disconnects.
     pub(crate) fn guarding(mut self, pipe: PipeGuard) -> EventStream {
         self.pipe = Some(pipe);
         self
@@ -135,7 +135,7 @@ impl EventStream {
                 return self.expire(context);
             }
             self.reset_keep_alive();
-            // Polled once more at the next call: the timer must be armed by then.
+            // The poll registers the waker with the new deadline.
             let _ = self.keep_alive.as_mut().poll(context);
             return Poll::Ready(Some(Bytes::from_static(b":\n\n")));
         }
@@ -161,7 +161,7 @@ impl EventStream {
             }
             Some(call) => {
                 call.canceller().end_listening();
-                // Polled again at once, now that the call may have something to say.
+                // Poll again immediately, because the call may now have a message to send.
                 context.waker().wake_by_ref();
                 Poll::Pending
             }
@@ -175,18 +175,19 @@ impl Drop for EventStream {
     }
 }
 
-/// The event that opens a stream of 2025-11-25: an id to come back with, when to come back, no data.
+/// Builds the first event of a stream of 2025-11-25. It has the id for a reconnect, the reconnection
+/// delay, and no data.
 pub(crate) fn priming_event(stream: u32, retry: Duration) -> Bytes {
     format!("id: {stream}::0\nretry: {}\ndata: \n\n", retry.as_millis()).into()
 }
 
-/// What an event id says: the stream and the message.
+/// Parses an event id into the numbers of the stream and the message.
 pub(crate) fn parse_event_id(id: &str) -> Option<(u32, u64)> {
     let (stream, message) = id.split_once("::")?;
     Some((stream.parse().ok()?, message.parse().ok()?))
 }
 
-/// One message as one event.
+/// Encodes one message as one SSE event.
 pub fn encode_event(message: &[u8]) -> Bytes {
     let mut out = BytesMut::new();
     write_event(&mut out, None, message);
@@ -199,8 +200,8 @@ fn write_event(out: &mut BytesMut, id: Option<(u32, u64)>, message: &[u8]) {
         out.extend_from_slice(format!("id: {stream}::{number}\n").as_bytes());
     }
     out.extend_from_slice(b"event: message\n");
-    // JSON may hold line breaks between its tokens. Each line gets a `data` field, or what follows a
-    // break would be read as a field of its own.
+    // JSON may contain line breaks between its tokens. Each line needs its own `data` field. Otherwise
+    // the text after a break would be read as another field.
     for line in message.split(|&byte| byte == b'\n' || byte == b'\r') {
         out.extend_from_slice(b"data: ");
         out.extend_from_slice(line);
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn event_ids_are_read_strictly() {
+    fn an_invalid_event_id_is_rejected() {
         assert_eq!(parse_event_id("3::7"), Some((3, 7)));
         for bad in ["", "3", "::", "3::", "::7", "-1::7", "3::7::1", "3::x", "99999999999::1"] {
             assert_eq!(parse_event_id(bad), None, "{bad}");

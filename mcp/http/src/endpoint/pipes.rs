@@ -1,4 +1,5 @@
-//! HTTP+SSE, the transport of 2024-11-05: one stream down, posts up, a pipe between them.
+//! HTTP+SSE, the transport of 2024-11-05. A pipe combines one stream to the client with the messages
+//! that the client posts.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,11 +19,11 @@ use crate::endpoint::sessions::new_id;
 use crate::endpoint::{AdmittedRequest, Endpoint};
 use crate::settings::{SessionLimits, SseOptions};
 
-/// The pipes that are open. A pipe lives as long as its stream is read.
+/// The open pipes. A pipe is closed when its client disconnects from the stream.
 #[derive(Debug, Default)]
 pub(crate) struct PipeStore {
     open: Mutex<HashMap<String, OpenPipe>>,
-    /// How many were opened since the start.
+    /// The number of pipes opened since the start.
     opened: AtomicU64,
 }
 
@@ -30,14 +31,15 @@ pub(crate) struct PipeStore {
 struct OpenPipe {
     caller: Caller,
     number: u64,
-    /// Whether anything was ever posted to it.
+    /// Whether the client has posted a message.
     used: bool,
     out: Arc<MessageStream>,
     pipe: Arc<tokio::sync::Mutex<Pipe>>,
 }
 
 impl PipeStore {
-    /// Adds a pipe. At a cap the oldest one that was never used makes room; `false` if there is none.
+    /// Adds a pipe. If a limit is reached, the oldest unused pipe is evicted. Returns `false` if all
+    /// are in use.
     fn add(&self, id: String, pipe: OpenPipe, limits: &SessionLimits) -> bool {
         let mut open = self.lock();
         let most = if pipe.caller.is_authenticated() { limits.per_caller } else { limits.anonymous };
@@ -55,7 +57,7 @@ impl PipeStore {
         true
     }
 
-    /// The pipe with this id, if it is this caller's; it is in use from now on.
+    /// Returns the pipe with this id if it belongs to this caller, and marks it as used.
     fn find(&self, id: &str, caller: &Caller) -> Option<OpenPipe> {
         let mut open = self.lock();
         let pipe = open.get_mut(id).filter(|pipe| pipe.caller == *caller)?;
@@ -67,7 +69,7 @@ impl PipeStore {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The server goes away: every pipe answers what it has taken, and ends.
+    /// Shuts down all pipes. Each answers the requests it has received and ends, within `most`.
     pub(crate) fn drain(&self, most: Duration) {
         for pipe in self.lock().values().cloned() {
             tokio::spawn(async move {
@@ -77,14 +79,14 @@ impl PipeStore {
         }
     }
 
-    /// Ends the pipes of callers that are not known; whoever reads one closes it then.
+    /// Ends the streams of callers whose credentials are no longer valid, which closes their pipes.
     pub(crate) fn end_unless_known(&self, knows: impl Fn(&Caller) -> bool) {
         let open: Vec<OpenPipe> = self.lock().values().cloned().collect();
         open.iter().filter(|pipe| !knows(&pipe.caller)).for_each(|pipe| pipe.out.end());
     }
 }
 
-/// Closes the pipe when its stream is not read any more.
+/// Closes the pipe when its client disconnects.
 #[derive(Debug)]
 pub(crate) struct PipeGuard {
     endpoint: Arc<Endpoint>,
@@ -98,7 +100,7 @@ impl Drop for PipeGuard {
 }
 
 impl Endpoint {
-    /// `GET /sse`: a new pipe; the first event says where to post.
+    /// Handles `GET /sse`: opens a pipe. The first event has the address for messages.
     pub(crate) fn open_pipe(self: &Arc<Self>, visit: &AdmittedRequest<'_>) -> Reply {
         let caller = &visit.sender.caller;
         let Some((_, message_path)) = &self.settings.sse_paths else { return empty(StatusCode::NOT_FOUND) };
@@ -131,7 +133,7 @@ impl Endpoint {
         )
     }
 
-    /// Where the client of a new pipe posts.
+    /// Returns the address to which the client of a new pipe posts messages.
     fn address_to_post(&self, path: &str, http: &HttpRequest, id: &str) -> String {
         let SseOptions { absolute, repeats, .. } = &self.settings.sse;
         let host = http.uri().authority().map(|authority| authority.as_str()).or_else(|| http.header("host"));
@@ -149,17 +151,19 @@ impl Endpoint {
         address
     }
 
-    /// `POST /message?sessionId=…`: into the pipe; the answer comes out of the stream.
+    /// Handles `POST /message?sessionId=…`: passes the message to the pipe. The response is sent on
+    /// the stream.
     ///
-    /// A pipe stays whose it was when it was opened: whoever reads it would read the answers of the next
-    /// caller that posts.
+    /// A pipe is never transferred to another caller. Otherwise the reader of its stream would get the
+    /// responses for that caller.
     pub(crate) fn post_to_pipe(
         &self,
         visit: &AdmittedRequest<'_>,
         decoded: Result<DecodedBody, DecodeError>,
     ) -> BodyOutcome {
         let Some(id) = visit.http.query("sessionId") else {
-            let reason = "the parameter sessionId is missing; open the stream first and post where it says";
+            let reason =
+                "the parameter sessionId is missing; open the stream first and post to the address it sends";
             return BodyOutcome::Reply(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason));
         };
         let caller = visit.sender.caller.clone();
@@ -179,7 +183,7 @@ impl Endpoint {
     }
 }
 
-/// Pings a client by a request now and then, as long as it reads. Its answers are nobody's, and are dropped.
+/// Sends `ping` requests to a client at this interval until it disconnects. The responses are ignored.
 async fn ping(out: Weak<MessageStream>, every: Duration) {
     for number in 1.. {
         tokio::time::sleep(every).await;

@@ -1,4 +1,5 @@
-//! What a request belongs to: it stands alone, it names a session, or neither.
+//! [`ProtocolMode`]: whether a message is modern (stateless, from 2026-07-28), belongs to a session of
+//! a legacy revision (up to 2025-11-25), or is of a legacy revision without a session.
 
 use std::sync::Arc;
 
@@ -13,13 +14,13 @@ use crate::endpoint::{AdmittedRequest, Endpoint};
 use crate::headers::{McpHeaders, VersionHeader};
 use crate::settings::SessionMode;
 
-/// What an accepted message belongs to.
+/// The protocol mode of an accepted message.
 pub(crate) enum ProtocolMode {
-    /// It stands alone, as 2026-07-28 defines it.
+    /// The message is modern: stateless, as 2026-07-28 defines it.
     Alone(Peer),
-    /// It belongs to a session.
+    /// The message belongs to a session of a legacy revision.
     Session(Arc<SessionEntry>),
-    /// It is of a revision with a handshake, but there is no session.
+    /// The message is of a legacy revision and has no session.
     Sessionless(Revision),
 }
 
@@ -29,7 +30,7 @@ impl ProtocolMode {
     }
 }
 
-/// Whether the version header names a revision without a handshake, or one nobody knows and no session.
+/// Returns whether the version header names a modern revision, or an unknown revision without a session id.
 pub(crate) fn claims_new_revision(version: VersionHeader<'_>, headers: &McpHeaders<'_>) -> bool {
     match version {
         VersionHeader::Absent => false,
@@ -39,7 +40,7 @@ pub(crate) fn claims_new_revision(version: VersionHeader<'_>, headers: &McpHeade
 }
 
 impl Endpoint {
-    /// Tells the eras apart, and checks what each demands before dispatch.
+    /// Determines the protocol mode of a request and runs the checks that the mode requires before dispatch.
     pub(crate) fn protocol_mode(
         &self,
         visit: &AdmittedRequest<'_>,
@@ -63,7 +64,8 @@ impl Endpoint {
             headers.check_method(request).map_err(|error| refuse(&error))?;
             return Ok(ProtocolMode::Alone(peer));
         }
-        // Negotiation happens in the body; a client that comes back with an old session id starts anew.
+        // The body negotiates the revision. An old session id in the header is ignored: the client
+        // starts anew.
         if request.method() == "initialize" {
             return Ok(ProtocolMode::Sessionless(Revision::LATEST_WITH_HANDSHAKE));
         }
@@ -73,7 +75,7 @@ impl Endpoint {
         }
     }
 
-    /// The revision of a message without a session, where that is allowed.
+    /// Returns the revision of a message without a session, or a rejection if sessions are required.
     pub(crate) fn sessionless_revision(
         &self,
         headers: &McpHeaders<'_>,
@@ -89,7 +91,7 @@ impl Endpoint {
         }
     }
 
-    /// The session the headers name; `None` if they name none.
+    /// Returns the session that the headers name, or `None` if they name none.
     pub(crate) fn find_session(
         &self,
         visit: &AdmittedRequest<'_>,
@@ -113,7 +115,7 @@ impl Endpoint {
         }
     }
 
-    /// The sender names something that is not there, or is not its own.
+    /// Rejects a request for a session or pipe that does not exist or belongs to another caller.
     pub(crate) fn refuse_not_found(
         &self,
         visit: &AdmittedRequest<'_>,

@@ -1,4 +1,4 @@
-//! Replies without a stream: JSON, nothing, or no.
+//! Replies without a stream: JSON, empty bodies and errors.
 
 use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
 use bindpost_mcp_protocol::{ErrorObject, RequestId};
@@ -8,18 +8,18 @@ use http::{HeaderValue, Response, StatusCode};
 
 use crate::endpoint::body::ReplyBody;
 
-/// An answer.
+/// An HTTP response.
 pub(crate) type Reply = Response<ReplyBody>;
 
-/// An answer that says no; boxed, because most requests never see one.
+/// An error response. It is boxed because it is rare and large.
 pub(crate) type BoxedReply = Box<Reply>;
 
-/// An encoded answer, with the status its revision gives it.
+/// Builds the reply for an encoded response, with the status that its revision requires.
 pub(crate) fn answer_reply(answer: EncodedResponse, stands_alone: bool) -> Reply {
     let status = match answer.rejection_kind() {
         None | Some(RejectionKind::InBand) => StatusCode::OK,
         Some(RejectionKind::BadRequest) => StatusCode::BAD_REQUEST,
-        // From 2026-07-28 on the status tells; before, clients look at the body only.
+        // From 2026-07-28 on the status is significant. Before, clients read only the body.
         Some(RejectionKind::UnknownMethod) if stands_alone => StatusCode::NOT_FOUND,
         Some(RejectionKind::UnknownMethod) => StatusCode::OK,
         Some(RejectionKind::Busy { .. }) => StatusCode::TOO_MANY_REQUESTS,
@@ -51,7 +51,7 @@ pub(crate) fn empty(status: StatusCode) -> Reply {
     reply
 }
 
-/// An error with a JSON-RPC body.
+/// Builds an error reply with a JSON-RPC body.
 pub(crate) fn refuse(
     status: StatusCode,
     id: Option<&RequestId>,
@@ -66,7 +66,7 @@ pub(crate) fn refuse_object(status: StatusCode, id: Option<&RequestId>, error: &
 }
 
 pub(crate) fn not_allowed(allow: &'static str) -> Reply {
-    let reason = format!("this method is not served here; use {allow}");
+    let reason = format!("the HTTP method is not allowed here; use {allow}");
     let mut reply = refuse(StatusCode::METHOD_NOT_ALLOWED, None, INVALID_REQUEST, reason);
     reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
     reply
@@ -85,19 +85,19 @@ pub(crate) fn too_many_sessions(id: Option<&RequestId>) -> Reply {
     reply
 }
 
-/// The server keeps as much for its clients as it may, and cannot take a body besides.
+/// Rejects a body because the memory budget of the server is exhausted.
 pub(crate) fn budget_exhausted() -> Reply {
-    let reason = "the server keeps as much for its clients as it may; try again in 5 s";
+    let reason = "the memory budget of the server is exhausted; try again in 5 s";
     let mut reply = refuse(StatusCode::SERVICE_UNAVAILABLE, None, 503, reason);
     reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
-    // What is left of the body would be taken for the next request.
+    // The rest of the body would be read as the next request.
     reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     reply
 }
 
-/// The endpoint was closed while the message was on its way.
+/// Rejects a message because the endpoint was closed before it was received completely.
 pub(crate) fn endpoint_closed() -> Reply {
-    let reason = "the server's settings have changed meanwhile; send this again";
+    let reason = "the server's settings have changed; send the request again";
     let mut reply = refuse(StatusCode::SERVICE_UNAVAILABLE, None, 503, reason);
     reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     reply

@@ -1,4 +1,4 @@
-//! [`RequestFuture`]: one HTTP request from its first look to its reply.
+//! [`RequestFuture`]: handles one HTTP request, from its head to its response.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use crate::endpoint::{Endpoint, Route};
 use crate::headers::{McpHeaders, is_identity_header};
 use crate::listener::ConnectedClient;
 
-/// An HTTP request on its way to its answer. Most get there when they are polled once.
+/// The handling of one HTTP request. Most are complete after one poll.
 #[derive(Debug)]
 pub struct RequestFuture {
     endpoint: Arc<Endpoint>,
@@ -29,20 +29,20 @@ pub struct RequestFuture {
     stage: RequestStage,
 }
 
-/// How far a request is.
+/// The stage of a request.
 enum RequestStage {
-    /// Who sends it is being established; its body waits.
+    /// The authorizer is running. The body has not been read.
     Asking(PendingAuthorization, Incoming, Option<&'static str>),
     Reading(BodyReader),
     Later(ReplyFuture),
-    /// Answered without a look at its body.
+    /// The response does not depend on the body.
     Answered(Option<BoxedReply>),
 }
 
-/// A reply that takes its time.
+/// A reply that is not ready yet.
 pub(crate) type ReplyFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
-/// What became of a body.
+/// The result of handling a body.
 pub(crate) enum BodyOutcome {
     Reply(Reply),
     Later(ReplyFuture),
@@ -74,7 +74,7 @@ impl Endpoint {
         self.begin_request(request, Some(client))
     }
 
-    /// The checks that need no body, and what answers without one.
+    /// Runs the checks that need no body, and answers requests that need none.
     fn begin_request(
         self: Arc<Self>,
         request: http::Request<Incoming>,
@@ -94,12 +94,12 @@ impl Endpoint {
             (None, Some(gate)) if route.is_for_callers() => {
                 RequestStage::Asking(gate.start_authorization(&http), body, unreadable)
             }
-            (None, _) => self.proceed_with_sender(route, &http, &RequestSender::NOBODY, body, unreadable),
+            (None, _) => self.proceed_with_sender(route, &http, &RequestSender::ANONYMOUS, body, unreadable),
         };
-        RequestFuture { endpoint: self, http, client, route, sender: RequestSender::NOBODY, stage }
+        RequestFuture { endpoint: self, http, client, route, sender: RequestSender::ANONYMOUS, stage }
     }
 
-    /// Refuses a request for what its head says, whoever sends it.
+    /// Rejects a request because of its head, independent of its sender.
     fn refuse_early(&self, route: Route, uri: &Uri, headers: &McpHeaders<'_>) -> Option<BoxedReply> {
         let reason = match route {
             Route::Metadata => self.guard.host_refusal_reason(uri, headers),
@@ -108,11 +108,11 @@ impl Endpoint {
         if let Some(reason) = reason {
             return Some(Box::new(refuse(StatusCode::FORBIDDEN, None, INVALID_REQUEST, reason)));
         }
-        let reason = format!("header {} is there twice", headers.repeated?);
+        let reason = format!("header {} occurs more than once", headers.repeated?);
         Some(Box::new(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason)))
     }
 
-    /// Who sends it is known.
+    /// Continues once the sender has been identified.
     fn proceed_with_sender(
         self: &Arc<Self>,
         route: Route,
@@ -134,7 +134,7 @@ impl Endpoint {
 }
 
 impl RequestFuture {
-    /// The authorizer has answered.
+    /// Continues with the result of the authorizer.
     fn finish_authorization(&mut self, answer: Result<Caller, Denial>) {
         let stage = std::mem::replace(&mut self.stage, RequestStage::Answered(None));
         let (Some(gate), RequestStage::Asking(_, body, unreadable)) = (&self.endpoint.gate, stage) else {
@@ -192,7 +192,7 @@ fn answered(reply: Reply) -> RequestStage {
     RequestStage::Answered(Some(Box::new(reply)))
 }
 
-/// Removes the headers by which a platform would name the user.
+/// Removes the headers in which a platform would name the user.
 fn remove_identity_headers(headers: &mut HeaderMap) {
     let named: Vec<_> = headers.keys().filter(|name| is_identity_header(name.as_str())).cloned().collect();
     for name in named {

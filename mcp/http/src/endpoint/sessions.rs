@@ -1,4 +1,4 @@
-//! The sessions of an endpoint: found by id, capped, expired.
+//! [`SessionStore`]: the sessions of an endpoint, with limits and expiry.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -12,19 +12,20 @@ use bindpost_mcp_server::{Caller, MessageStream, Session};
 
 use crate::settings::SessionLimits;
 
-/// A session with what HTTP adds: when it was used, and its streams.
+/// A session with the state that HTTP adds: when it was last used, and its streams.
 #[derive(Debug)]
 pub(crate) struct SessionEntry {
     key: u128,
     pub(crate) session: Arc<Session>,
-    /// Whose it became after nobody in particular had opened it.
+    /// The first authenticated caller of a session that was opened without authentication.
     adopted_by: OnceLock<Caller>,
     opened: Instant,
+    /// The time of the last use, in seconds since the start.
     seen: AtomicU32,
-    /// How many sessions had been opened when it was last used: finer than any clock when sessions come in a
-    /// flood, which is when it decides which one gives way.
+    /// The number of sessions that had been opened at the last use. It orders sessions more finely than
+    /// a clock, which decides what is evicted while many sessions are opened at once.
     used: AtomicU64,
-    /// Whether anything came after `initialize`.
+    /// Whether any message followed `initialize`.
     established: AtomicBool,
     streams: Mutex<SessionStreams>,
 }
@@ -35,30 +36,30 @@ struct SessionStreams {
     kept: Vec<KeptStream>,
 }
 
-/// A stream that can be taken up again.
+/// A stream that can be resumed.
 #[derive(Debug)]
 struct KeptStream {
     number: u32,
     stream: Arc<MessageStream>,
-    /// A call writes to it; otherwise it is for what belongs to no call.
+    /// Whether a call writes to it. Otherwise it is for messages that belong to no call.
     of_call: bool,
 }
 
 type SessionMap = HashMap<u128, Arc<SessionEntry>, BuildHasherDefault<SessionIdHasher>>;
 
-/// All sessions.
+/// All sessions of an endpoint.
 #[derive(Debug)]
 pub(crate) struct SessionStore {
     limits: SessionLimits,
     entries: RwLock<SessionMap>,
     started: Instant,
-    /// Seconds since the start, as of the last sweep: near enough, and free to read.
+    /// Seconds since the start, as of the last sweep. This is precise enough and cheaper than a clock.
     now: AtomicU32,
-    /// How many were opened since the start.
+    /// The number of sessions opened since the start.
     opened: AtomicU64,
 }
 
-/// Ids are random already; hashing them again would only cost.
+/// Uses session ids as their own hashes, because they are random.
 #[derive(Debug, Default)]
 struct SessionIdHasher(u64);
 
@@ -77,16 +78,16 @@ impl Hasher for SessionIdHasher {
 /// A session that was added.
 #[derive(Debug)]
 pub(crate) struct AddedSession {
-    /// What the client will name.
+    /// The session id for the client.
     pub(crate) id: String,
-    /// How long the answer to `initialize` is held back.
+    /// The delay of the response to `initialize`.
     pub(crate) delay: Duration,
 }
 
-/// Sessions that are evicted younger than this are opened in a flood.
+/// If an evicted session is younger than this, sessions are being opened too fast.
 const FLOOD_AGE: Duration = Duration::from_secs(1);
 
-/// There are too many sessions, and all of them are in use.
+/// The store is full, and all sessions are in use.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SessionStoreFull;
 
@@ -105,8 +106,8 @@ impl SessionStore {
         self.now.load(Ordering::Relaxed)
     }
 
-    /// Keeps a session. If it replaces one that was opened within the last second, sessions are opened in a flood,
-    /// and the answer has to be delayed: a client that waits for answers then slows itself down, not the others.
+    /// Adds a session. If it replaces one that was opened within the last second, the response has to
+    /// be delayed. This slows down a client that opens sessions too fast, but not the other clients.
     pub(crate) fn add(&self, session: Session) -> Result<AddedSession, SessionStoreFull> {
         let (key, id) = new_id().ok_or(SessionStoreFull)?;
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
@@ -134,8 +135,8 @@ impl SessionStore {
         Ok(AddedSession { id, delay })
     }
 
-    /// Makes room for one more session of this caller. The session that gives way is returned to be closed
-    /// once the lock is free.
+    /// Evicts a session if there is no room for one more session of this caller. The evicted session is
+    /// returned, because it has to be closed after the lock is released.
     fn make_room(
         &self,
         entries: &mut SessionMap,
@@ -148,7 +149,7 @@ impl SessionStore {
         self.evict(entries, self.limits.total, |_| true).map(Some)
     }
 
-    /// Takes out a session of this caller if it is at its cap.
+    /// Evicts a session of this caller if the caller has reached its limit.
     fn evict_own(
         &self,
         entries: &mut SessionMap,
@@ -157,16 +158,16 @@ impl SessionStore {
         let limits = &self.limits;
         let most = if caller.is_authenticated() { limits.per_caller } else { limits.anonymous };
         let is_own = |entry: &SessionEntry| entry.owner() == caller;
-        // Counting is only needed where a caller can be at its limit.
+        // Counting is only needed if the caller can have reached its limit.
         if entries.len() < most || entries.values().filter(|entry| is_own(entry)).count() < most {
             return Ok(None);
         }
         self.evict(entries, most, is_own).map(Some)
     }
 
-    /// Takes out the session that gives way first: one that only sent `initialize` before one that was used, and
-    /// then the one that was idle longest. A session in use never gives way. One that was opened a moment ago counts
-    /// as used, because its client is about to: only a quarter of `most` others are opened before it no longer does.
+    /// Evicts one session: first those that sent only `initialize`, then those that were idle longest.
+    /// A session in use is never evicted. A new session is treated as used, because its client is about
+    /// to use it, until a quarter of `most` further sessions have been opened.
     fn evict(
         &self,
         entries: &mut SessionMap,
@@ -179,14 +180,14 @@ impl SessionStore {
             (entry.established.load(Ordering::Relaxed) || used > oldest_new, used)
         };
         let candidates = || entries.values().filter(|entry| may_go(entry));
-        // Whether a session is in use takes its locks, so it is asked of all only when the first one is.
+        // `is_in_use` locks the session, so all sessions are only checked if the first candidate is in use.
         let first = candidates().min_by_key(rank).filter(|entry| !entry.is_in_use());
         let chosen = first.or_else(|| candidates().filter(|entry| !entry.is_in_use()).min_by_key(rank));
         let key = chosen.ok_or(SessionStoreFull)?.key;
         entries.remove(&key).ok_or(SessionStoreFull)
     }
 
-    /// The session with this id, if it is this caller's, or becomes it.
+    /// Returns the session with this id if it belongs to this caller or can be transferred to it.
     pub(crate) fn find(&self, id: &str, caller: &Caller) -> Option<Arc<SessionEntry>> {
         let key = parse_id(id)?;
         let entry = self.entries.read().unwrap_or_else(PoisonError::into_inner).get(&key)?.clone();
@@ -199,8 +200,9 @@ impl SessionStore {
         Some(entry)
     }
 
-    /// A session that nobody in particular opened becomes that of the first known caller that names it:
-    /// clients connect first and get a token when a call needs one. It stays whose it is from then on.
+    /// Transfers a session that was opened without authentication to an authenticated caller, and
+    /// returns whether it did. Clients connect first and get a token when a call requires one. A
+    /// session is transferred only once.
     fn adopt(&self, entry: &SessionEntry, caller: &Caller) -> bool {
         if entry.session.caller().is_authenticated() || !caller.is_authenticated() {
             return false;
@@ -221,7 +223,7 @@ impl SessionStore {
         adopted
     }
 
-    /// All sessions, as of now.
+    /// Returns all sessions.
     pub(crate) fn all(&self) -> Vec<Arc<SessionEntry>> {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
@@ -234,7 +236,7 @@ impl SessionStore {
         }
     }
 
-    /// Ends what has expired. A session with a call or a reader is in use, however old its last request.
+    /// Ends expired sessions and streams. A session with a running call or a connected stream is not idle.
     pub(crate) fn sweep(&self) {
         let now = Instant::now();
         let seconds = now.duration_since(self.started).as_secs() as u32;
@@ -256,7 +258,7 @@ impl SessionStore {
         expired.iter().for_each(|entry| entry.close());
     }
 
-    /// Ends the streams that would stay open: the server goes away.
+    /// Ends the streams that no call writes to, because the server shuts down.
     pub(crate) fn end_streams(&self) {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         for entry in entries.values() {
@@ -265,7 +267,7 @@ impl SessionStore {
     }
 }
 
-/// A new id that cannot be guessed, and how clients spell it. `None` without randomness.
+/// Creates a random id, as a number and as text. Returns `None` if the system has no randomness.
 pub(crate) fn new_id() -> Option<(u128, String)> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
@@ -284,13 +286,13 @@ impl SessionEntry {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whose it is. Nobody else may use it.
+    /// Returns the caller to which the session belongs. No other caller may use it.
     pub(crate) fn owner(&self) -> &Caller {
         self.adopted_by.get().unwrap_or_else(|| self.session.caller())
     }
 
-    /// Cuts off whoever reads the streams that no call writes to: nobody has shown that it is the caller.
-    /// What is said from now on waits for the client to come back with its token.
+    /// Disconnects the readers of the streams that no call writes to, because they are not authenticated as
+    /// the new owner. Later messages are retained until the client reconnects with its token.
     fn detach_readers(&self) {
         for kept in self.streams().kept.iter().filter(|kept| !kept.of_call) {
             if let Some(reader) = kept.stream.attach(None) {
@@ -304,12 +306,13 @@ impl SessionEntry {
         self.streams().kept.iter().filter(|kept| !kept.of_call).for_each(|kept| kept.stream.end());
     }
 
-    /// Keeps a stream that can be taken up again; its number names it. The oldest one that has ended
-    /// makes room; `None` if there is none.
+    /// Keeps a stream so that it can be resumed, and returns its number. If the session already has
+    /// `most` streams, the oldest one that has ended or is idle is removed. Returns `None` if there is
+    /// no such stream.
     pub(crate) fn keep_stream(&self, stream: &Arc<MessageStream>, of_call: bool, most: usize) -> Option<u32> {
         let mut streams = self.streams();
         if streams.kept.len() >= most {
-            // One that has ended, or one that nobody reads and no call writes to.
+            // An idle stream has no reader, and no call writes to it.
             let idle = |kept: &KeptStream| !kept.of_call && kept.stream.abandoned_for().is_some();
             let spare = streams.kept.iter().position(|kept| kept.stream.has_ended() || idle(kept))?;
             streams.kept.remove(spare);
@@ -340,7 +343,7 @@ impl SessionEntry {
         streams.kept.shrink_to_fit();
     }
 
-    /// Whether a call runs or a stream is read.
+    /// Returns whether a call is running or a client reads a stream.
     fn is_in_use(&self) -> bool {
         self.session.running_calls() > 0
             || self.streams().kept.iter().any(|kept| kept.stream.abandoned_for().is_none())

@@ -1,4 +1,5 @@
-//! Answers that may be streams: which calls get one, and what becomes of a call whose client is gone.
+//! Responses that may be streams: which calls get a stream, and what happens to a call when its
+//! client disconnects.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -19,7 +20,7 @@ use crate::endpoint::reply::{Reply, answer_reply, empty, json_reply, refuse};
 use crate::endpoint::sessions::SessionEntry;
 use crate::headers::AcceptedFormats;
 
-/// Polls a call once: most are done by then, and have said nothing before.
+/// Polls a call once. Most calls are complete after one poll and have sent no messages before the response.
 #[expect(clippy::result_large_err, reason = "handed on to the stream, not an error")]
 pub(crate) fn poll_once(
     mut running: RunningCall,
@@ -38,17 +39,18 @@ pub(crate) fn poll_once(
 }
 
 impl Endpoint {
-    /// Answers what was done at once: by JSON, unless the client would rather have a stream.
+    /// Answers a call that is complete after one poll: with JSON, or with a stream if the client
+    /// prefers streams.
     pub(crate) fn answer_finished(
         &self,
         answer: EncodedResponse,
-        era: &ProtocolMode,
+        mode: &ProtocolMode,
         accepts: AcceptedFormats,
     ) -> Reply {
         if accepts != AcceptedFormats::StreamsFirst || answer.rejection_kind().is_some() {
-            return answer_reply(answer, era.stands_alone());
+            return answer_reply(answer, mode.stands_alone());
         }
-        match era {
+        match mode {
             ProtocolMode::Session(entry) => {
                 let stream = self.server.new_resumable_stream(&entry.session);
                 let Some(number) = entry.keep_stream(&stream, true, self.settings.session_limits.streams)
@@ -66,40 +68,41 @@ impl Endpoint {
         }
     }
 
-    /// Answers a call that was not done at once: by JSON if it ends soon without a word, else by a stream.
+    /// Answers a call that is not complete after one poll: with JSON if it ends soon and sends no
+    /// messages before, otherwise with a stream.
     pub(crate) async fn answer_running(
         self: &Arc<Self>,
         running: RunningCall,
-        era: ProtocolMode,
+        mode: ProtocolMode,
         accepts: AcceptedFormats,
         caller: &Caller,
     ) -> Reply {
         if accepts == AcceptedFormats::JsonOnly {
-            let answer = match &era {
-                // A disconnect cancels no call of a session; there is only nobody to tell the result.
+            let answer = match &mode {
+                // A disconnect does not cancel a call of a session. Its result is discarded.
                 ProtocolMode::Session(_) => tokio::spawn(running).await.ok().flatten(),
                 ProtocolMode::Alone(_) | ProtocolMode::Sessionless(_) => running.await,
             };
             return match answer {
-                Some(answer) => answer_reply(answer, era.stands_alone()),
+                Some(answer) => answer_reply(answer, mode.stands_alone()),
                 None => empty(StatusCode::ACCEPTED),
             };
         }
-        match era {
+        match mode {
             ProtocolMode::Session(entry) => self.stream_in_session(running, &entry).await,
             ProtocolMode::Alone(_) | ProtocolMode::Sessionless(_) => {
-                self.stream_alone(running, era.stands_alone(), caller).await
+                self.stream_alone(running, mode.stands_alone(), caller).await
             }
         }
     }
 
-    /// The call lives and dies with the connection.
+    /// Answers a call that is cancelled when its client disconnects.
     async fn stream_alone(&self, mut running: RunningCall, stands_alone: bool, caller: &Caller) -> Reply {
         let mut patience = pin!(tokio::time::sleep(self.settings.stream_after));
         let ended = poll_fn(|context| {
             let polled = Pin::new(&mut running).poll(context);
             if running.stream().is_some() {
-                // The answer, if it is there already, follows the messages.
+                // The response, if it is ready, follows the messages.
                 return Poll::Ready(Some(polled));
             }
             match polled {
@@ -132,13 +135,13 @@ impl Endpoint {
         }
     }
 
-    /// The call goes on without the connection; whoever comes back gets the rest.
+    /// Answers a call that continues when its client disconnects. The client can resume the stream.
     async fn stream_in_session(&self, running: RunningCall, entry: &Arc<SessionEntry>) -> Reply {
         let Some(stream) = running.open_stream().cloned() else {
             return empty(StatusCode::ACCEPTED);
         };
-        // Without a place among those that can be taken up again, it is a stream like any other: the call
-        // has begun, and refusing it now could make a client do it twice.
+        // If the session has no room for another resumable stream, this one cannot be resumed. The call has
+        // begun, so a rejection could make a client send it twice.
         let number = entry.keep_stream(&stream, true, self.settings.session_limits.streams);
         let answered = stream.clone();
         tokio::spawn(async move {
@@ -164,7 +167,8 @@ impl Endpoint {
         }
     }
 
-    /// A stream of a session as an answer; of a GET, until the credentials of its caller expire.
+    /// Builds the response for a stream of a session. `expires` ends it when the credentials of the
+    /// caller expire.
     pub(crate) fn session_stream_reply(
         &self,
         entry: &SessionEntry,
@@ -176,7 +180,7 @@ impl Endpoint {
         let hung_up = stream.is_hung_up() && after.is_none();
         let events = EventStream::attach(stream.clone(), after, self.settings.keep_alive);
         if hung_up {
-            // Attaching begins a new visit; the call asked for the visit before to end.
+            // Attaching resets the request of the call to close the connection, so it is repeated.
             stream.hang_up();
         }
         self.event_stream_reply(events.map(|events| {
@@ -192,7 +196,7 @@ impl Endpoint {
 
     pub(crate) fn event_stream_reply(&self, events: Option<EventStream>) -> Reply {
         let Some(events) = events else {
-            let reason = "the event id is not known (any more)";
+            let reason = "the event id is not known or no longer retained";
             return refuse(StatusCode::BAD_REQUEST, None, INVALID_PARAMS, reason);
         };
         let mut reply = Response::new(ReplyBody::events(events));

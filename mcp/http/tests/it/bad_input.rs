@@ -1,4 +1,4 @@
-//! Bodies that are wrong, huge, slow or cut: each gets its answer, and the next client is served.
+//! Invalid, huge, slow and truncated bodies: each gets a response, and the next client is served.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
@@ -14,7 +14,7 @@ async fn server() -> TestServer {
     TestServer::start(Settings::default()).await
 }
 
-/// A call of `echo` with these arguments as they stand.
+/// A call of `echo` with these arguments, unchanged.
 fn echo(arguments: &str) -> Ask {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -25,7 +25,7 @@ fn echo(arguments: &str) -> Ask {
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_a_parse_error() {
+async fn invalid_json_is_a_parse_error() {
     let server = server().await;
     for body in [
         "",
@@ -51,7 +51,7 @@ async fn what_is_no_json_is_a_parse_error() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_an_invalid_request() {
+async fn json_that_is_not_a_message_is_an_invalid_request() {
     let server = server().await;
     for body in [
         json!(7),
@@ -82,7 +82,7 @@ async fn what_is_no_message_is_an_invalid_request() {
 }
 
 #[tokio::test]
-async fn duplicate_members_are_refused_wherever_they_are() {
+async fn rejects_duplicate_members_at_every_level() {
     let server = server().await;
     let session = server.session(LATEST).await;
     for body in [
@@ -101,7 +101,7 @@ async fn duplicate_members_are_refused_wherever_they_are() {
     ] {
         assert_eq!(server.send(&session.post(body)).await.refused(400, -32600)["id"], 1, "{body}");
     }
-    // Many members are told apart in another way.
+    // Objects with many members use another algorithm.
     let mut many: Vec<String> = (0..5_000).map(|number| format!("\"k{number}\":0")).collect();
     assert!(server.send(&echo(&format!("{{{}}}", many.join(",")))).await.tool_text().contains("k4999"));
     many.push("\"k17\":1".to_owned());
@@ -110,7 +110,7 @@ async fn duplicate_members_are_refused_wherever_they_are() {
 }
 
 #[tokio::test]
-async fn names_are_compared_as_they_are() {
+async fn member_names_are_compared_exactly() {
     let server = server().await;
     let session = server.session(LATEST).await;
     for params in [
@@ -126,7 +126,7 @@ async fn names_are_compared_as_they_are() {
 }
 
 #[tokio::test]
-async fn deep_nesting_is_a_parse_error_and_overflows_nothing() {
+async fn deep_nesting_is_a_parse_error_and_does_not_overflow_the_stack() {
     let server = server().await;
     let session = server.session(LATEST).await;
     let deep = "[".repeat(100_000);
@@ -146,7 +146,7 @@ async fn deep_nesting_is_a_parse_error_and_overflows_nothing() {
     ] {
         server.send(&ask).await.refused(400, -32700);
     }
-    // As deep as it may be: the message, its parameters and its arguments count.
+    // The maximum depth includes the message, its parameters and its arguments.
     let fits = format!("{{\"a\":{}{}}}", "[".repeat(100), "]".repeat(100));
     assert_eq!(server.send(&echo(&fits)).await.tool_text(), fits);
     server.is_well().await;
@@ -173,14 +173,14 @@ async fn invalid_utf_8_lone_surrogates_and_nul_are_parse_errors() {
         body.extend_from_slice(br#""}"#);
         server.send(&Ask::post(body)).await.refused(400, -32700);
     }
-    // What is spelled right comes through.
+    // Valid escapes are accepted.
     let text = server.send(&echo(r#"{"a":"\u0000\ud83d\ude00é"}"#)).await.tool_text();
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), json!({"a": "\0😀é"}));
     server.is_well().await;
 }
 
 #[tokio::test]
-async fn numbers_that_no_machine_holds_break_nothing() {
+async fn huge_numbers_are_harmless() {
     let server = server().await;
     for number in ["1e999", "-1e999", "1e-999", "123456789012345678901234567890", "0.1e1"] {
         let status = server.send(&echo(&format!("{{\"a\":{number}}}"))).await.status;
@@ -248,19 +248,20 @@ async fn the_limit_is_exact() {
     }
 }
 
-/// The head of a POST whose body has no length.
+/// The head of a POST with a chunked body.
 const CHUNKED: &[u8] = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
     transfer-encoding: chunked\r\n\r\n";
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_gigabyte_without_a_length_is_413_and_is_not_kept() {
+fn a_gigabyte_without_a_length_is_413_and_is_not_stored() {
     use crate::client::{ChildServer, Client};
     let settings = || (Settings::default(), bindpost_mcp_server::ServerLimits::default());
-    let child = ChildServer::start("bad_input::a_gigabyte_without_a_length_is_413_and_is_not_kept", settings);
+    let child =
+        ChildServer::start("bad_input::a_gigabyte_without_a_length_is_413_and_is_not_stored", settings);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        // A body as large as it may be first: its memory is counted before.
+        // The first body has the maximum size, so that its memory is not part of the measured growth.
         let fits = format!("{{\"a\":\"{}\"}}", "x".repeat(3 << 20));
         assert_eq!(child.send(&echo(&fits)).await.status, 200);
         let before = child.memory();
@@ -291,9 +292,9 @@ fn a_gigabyte_without_a_length_is_413_and_is_not_kept() {
         }
         let reply = client.reply(false).await;
         reply.refused(413, -32600);
-        // What the limit and the two socket buffers take.
+        // The limit and the two socket buffers.
         let answered_after = answered_after.unwrap_or(sent);
-        assert!(answered_after < 32 << 20, "the answer came after {answered_after} bytes");
+        assert!(answered_after < 32 << 20, "the response came after {answered_after} bytes");
         let grown = most.saturating_sub(before);
         assert!(grown < 16 << 20, "the memory has grown by {grown} bytes");
         assert_eq!(child.send(&echo("{}")).await.status, 200);
@@ -322,7 +323,7 @@ async fn a_slow_body_is_408() {
 }
 
 #[tokio::test]
-async fn a_body_that_comes_byte_by_byte_is_408() {
+async fn a_body_that_arrives_byte_by_byte_is_408() {
     let timeout = Duration::from_millis(500);
     let server = TestServer::start(Settings { body_timeout: timeout, ..attentive() }).await;
     let mut client = server.connect().await;
@@ -331,7 +332,7 @@ async fn a_body_that_comes_byte_by_byte_is_408() {
     let (mut reading, mut writing) = client.stream.split();
     let mut answer = [0; 12];
     loop {
-        assert!(began.elapsed() < PATIENCE, "the body may go on for ever");
+        assert!(began.elapsed() < PATIENCE, "the time for the body is not limited");
         tokio::select! {
             read = reading.read_exact(&mut answer) => {
                 read.unwrap();
@@ -345,8 +346,8 @@ async fn a_body_that_comes_byte_by_byte_is_408() {
 }
 
 #[tokio::test]
-async fn a_trickle_is_408_long_before_the_time_is_over() {
-    // After five seconds a body has to come at 1 KiB a second.
+async fn a_body_below_the_minimum_speed_is_408_before_the_timeout() {
+    // After five seconds a body has to arrive at 1 KiB per second.
     let server = TestServer::start(Settings { body_timeout: Duration::from_secs(3600), ..attentive() }).await;
     let mut client = server.connect().await;
     client.write(CHUNKED).await;
@@ -354,7 +355,7 @@ async fn a_trickle_is_408_long_before_the_time_is_over() {
     let mut answer = [0; 12];
     let began = Instant::now();
     loop {
-        assert!(began.elapsed() < PATIENCE, "the body may go on for ever");
+        assert!(began.elapsed() < PATIENCE, "the time for the body is not limited");
         tokio::select! {
             read = reading.read_exact(&mut answer) => {
                 read.unwrap();
@@ -368,14 +369,14 @@ async fn a_trickle_is_408_long_before_the_time_is_over() {
 }
 
 #[tokio::test]
-async fn half_a_request_and_then_nothing_harms_nobody() {
+async fn an_incomplete_request_does_not_affect_other_clients() {
     let server = server().await;
     let whole = echo("{}").bytes();
     for cut in [1, 10, whole.len() / 2, whole.len() - 100, whole.len() - 1] {
         let mut client = server.connect().await;
         client.write(&whole[..cut]).await;
         drop(client);
-        // The same, saying goodbye properly.
+        // The same with an orderly shutdown of the connection.
         let mut client = server.connect().await;
         client.write(&whole[..cut]).await;
         within(client.stream.shutdown()).await.unwrap();
@@ -388,7 +389,7 @@ async fn half_a_request_and_then_nothing_harms_nobody() {
 }
 
 #[tokio::test]
-async fn a_refused_body_is_not_taken_for_the_next_request() {
+async fn a_rejected_body_is_not_read_as_the_next_request() {
     let server = server().await;
     let hidden = "DELETE /mcp HTTP/1.1\r\nhost: localhost\r\n\r\n";
     for ask in [
@@ -405,14 +406,14 @@ async fn a_refused_body_is_not_taken_for_the_next_request() {
         if reply.header("connection") == Some("close") {
             client.closed().await;
         } else {
-            // On the same connection, the next answer is that of the next request.
+            // The next response on the connection is that of the next request.
             assert_eq!(client.send(&echo("{}")).await.tool_text(), "{}");
         }
     }
 }
 
 #[tokio::test]
-async fn ambiguous_lengths_are_refused_and_nothing_is_smuggled() {
+async fn rejects_ambiguous_lengths_and_smuggled_requests() {
     let server = server().await;
     for head in [
         "content-length: 0\r\ncontent-length: 10\r\n",
@@ -436,7 +437,7 @@ async fn ambiguous_lengths_are_refused_and_nothing_is_smuggled() {
 }
 
 #[tokio::test]
-async fn what_the_client_says_of_itself_has_a_limit() {
+async fn the_size_of_the_client_info_is_limited() {
     let server = server().await;
     let ask = Ask::initialize(LATEST).edit(|message| {
         message["params"]["clientInfo"]["name"] = json!("x".repeat(100_000));
@@ -448,7 +449,7 @@ async fn what_the_client_says_of_itself_has_a_limit() {
 }
 
 #[tokio::test]
-async fn a_thousand_broken_requests_leave_no_trace() {
+async fn the_server_works_after_a_thousand_invalid_requests() {
     let server = server().await;
     let mut client = server.connect().await;
     for number in 0..1_000 {
@@ -465,7 +466,7 @@ async fn a_thousand_broken_requests_leave_no_trace() {
 }
 
 #[tokio::test]
-async fn slow_bodies_keep_no_new_client_out() {
+async fn slow_bodies_do_not_block_new_clients() {
     let mut settings = attentive();
     settings.connections.connections_per_address = Some(4);
     let server = TestServer::start(settings).await;
@@ -477,13 +478,13 @@ async fn slow_bodies_keep_no_new_client_out() {
         client.write(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n").await;
         client.write(b"content-length: 100000\r\n\r\n{\"jsonrpc\"").await;
         slow.push(client);
-        // Until the server waits for the rest.
+        // Wait until the server expects the rest.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     for _ in 0..5 {
         server.is_well().await;
     }
-    // A whole request is never cut for them.
+    // A complete request is never evicted for new clients.
     server.watch.go_on.add_permits(1);
     assert_eq!(call.await.unwrap().tool_text(), "waited");
 }

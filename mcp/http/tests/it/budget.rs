@@ -1,4 +1,4 @@
-//! What is kept for clients has one budget: bodies, pasts of streams, answers that are not read.
+//! The memory budget that request bodies, retained messages of streams and unread responses share.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
@@ -22,12 +22,12 @@ fn large_bodies() -> Settings {
     Settings { max_body: 16 * MIB, ..Settings::default() }
 }
 
-/// A call whose body is about this large.
+/// A call with a body of about this size.
 fn large_call(bytes: usize) -> Vec<u8> {
     Ask::modern_call("echo", json!({"text": "x".repeat(bytes)})).bytes()
 }
 
-/// Waits until nothing is kept.
+/// Waits until the budget is unused.
 async fn is_empty(server: &TestServer) {
     within(async {
         while server.server.budget().used() > 0 {
@@ -37,7 +37,7 @@ async fn is_empty(server: &TestServer) {
     .await;
 }
 
-/// Waits until what is kept does not change any more.
+/// Waits until the used budget no longer changes, and returns it.
 async fn settles(server: &TestServer) -> usize {
     let mut before = usize::MAX;
     within(async {
@@ -54,7 +54,7 @@ async fn settles(server: &TestServer) -> usize {
 }
 
 #[tokio::test]
-async fn bodies_that_are_being_received_share_the_budget() {
+async fn incomplete_bodies_share_the_budget() {
     let server = TestServer::with_limits(large_bodies(), limits(8 * MIB)).await;
     let body = large_call(2 * MIB);
     let mut slow = Vec::new();
@@ -64,16 +64,16 @@ async fn bodies_that_are_being_received_share_the_budget() {
         slow.push(client);
     }
     let kept = settles(&server).await;
-    assert!(kept >= 4 * MIB, "only {kept} bytes are counted");
-    assert!(kept <= 8 * MIB, "{kept} bytes are kept");
-    // A quarter is left for ordinary calls, even those that come in pieces.
+    assert!(kept >= 4 * MIB, "only {kept} bytes are reserved");
+    assert!(kept <= 8 * MIB, "{kept} bytes are reserved");
+    // A quarter is left for ordinary calls, even if their bodies arrive in several chunks.
     let mut client = server.connect().await;
     let small = large_call(10_000);
     client.write(&small[..5_000]).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     client.write(&small[5_000..]).await;
     assert_eq!(within(client.reply(false)).await.status, 200);
-    // One more large one is told to come back, and what is left of it does not matter.
+    // One more large body is rejected with a Retry-After header, without reading the rest.
     let mut client = server.connect().await;
     client.write(&body[..MIB]).await;
     let reply = within(client.reply(false)).await;
@@ -86,8 +86,9 @@ async fn bodies_that_are_being_received_share_the_budget() {
     assert_eq!(within(client.reply(false)).await.status, 200);
 }
 
-/// A session with a stream that was read to its end, and keeps about 1 MiB of it: the session and the first event.
-async fn keeps_a_past(server: &TestServer) -> (Session, String) {
+/// Opens a session with a stream that was read to its end and retains about 1 MiB. Returns the session
+/// and the id of the first event.
+async fn retain_stream(server: &TestServer) -> (Session, String) {
     let session = server.session(LATEST).await;
     let mut stream = server.open(&session.call(1, "flood", json!({"megabytes": 1}))).await;
     let first = stream.event().await.unwrap().id.unwrap();
@@ -96,30 +97,30 @@ async fn keeps_a_past(server: &TestServer) -> (Session, String) {
 }
 
 #[tokio::test]
-async fn the_oldest_pasts_of_streams_make_room() {
+async fn the_oldest_retained_streams_are_dropped() {
     let server = TestServer::with_limits(Settings::default(), limits(8 * MIB)).await;
-    let mut pasts = Vec::new();
+    let mut retained = Vec::new();
     for _ in 0..12 {
-        pasts.push(keeps_a_past(&server).await);
+        retained.push(retain_stream(&server).await);
         assert!(server.server.budget().used() <= 8 * MIB, "{}", server.server.budget().used());
     }
-    let (oldest, first) = &pasts[0];
+    let (oldest, first) = &retained[0];
     assert_eq!(server.send(&oldest.resume(first)).await.status, 400);
-    let (newest, first) = &pasts[11];
+    let (newest, first) = &retained[11];
     assert_eq!(within(server.open(&newest.resume(first)).await.rest()).await.len(), 17);
-    // The session of a stream whose past was dropped goes on.
+    // The session of a dropped stream still works.
     server.send(&oldest.ping()).await.result();
-    for (session, _) in &pasts {
+    for (session, _) in &retained {
         assert_eq!(server.send(&session.delete()).await.status, 204);
     }
     is_empty(&server).await;
 }
 
 #[tokio::test]
-async fn a_body_makes_old_pasts_go() {
+async fn a_body_replaces_retained_streams() {
     let server = TestServer::with_limits(large_bodies(), limits(8 * MIB)).await;
     for _ in 0..5 {
-        keeps_a_past(&server).await;
+        retain_stream(&server).await;
     }
     let body = large_call(3 * MIB);
     let mut client = server.connect().await;
@@ -130,24 +131,24 @@ async fn a_body_makes_old_pasts_go() {
 }
 
 #[tokio::test]
-async fn answers_that_are_not_read_share_the_budget() {
+async fn unread_responses_share_the_budget() {
     let server = TestServer::with_limits(large_bodies(), limits(32 * MIB)).await;
     let mut unread = Vec::new();
-    // More than the buffers of the sockets take.
+    // More than the socket buffers hold.
     for _ in 0..2 {
         let mut client = Client::with_small_window(server.address).await;
         client.write(&large_call(6 * MIB)).await;
         unread.push(client);
     }
     let kept = settles(&server).await;
-    assert!(kept >= 12 * MIB, "only {kept} bytes are counted");
+    assert!(kept >= 12 * MIB, "only {kept} bytes are reserved");
     drop(unread);
     is_empty(&server).await;
     server.is_well().await;
 }
 
 #[tokio::test]
-async fn calls_are_refused_while_the_budget_is_used_up() {
+async fn calls_are_rejected_while_the_budget_is_exhausted() {
     let server = TestServer::with_limits(Settings::default(), limits(MIB)).await;
     let session = server.session(LATEST).await;
     let all = server.server.budget().reserve_anyway(MIB);
@@ -156,7 +157,7 @@ async fn calls_are_refused_while_the_budget_is_used_up() {
         assert_eq!(reply.header("retry-after"), Some("5"));
         reply.refused(503, 503);
     }
-    // What keeps nothing goes on.
+    // Requests that need no budget still work.
     server.send(&session.ping()).await.result();
     server.send(&session.request(1, "tools/list", json!({}))).await.result();
     drop(all);
@@ -165,8 +166,8 @@ async fn calls_are_refused_while_the_budget_is_used_up() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_flood_of_large_bodies_takes_bounded_memory() {
-    const TEST: &str = "budget::a_flood_of_large_bodies_takes_bounded_memory";
+fn many_large_bodies_use_bounded_memory() {
+    const TEST: &str = "budget::many_large_bodies_use_bounded_memory";
     let child = ChildServer::start(TEST, || (large_bodies(), limits(32 * MIB)));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -176,7 +177,7 @@ fn a_flood_of_large_bodies_takes_bounded_memory() {
         let mut slow = Vec::new();
         for _ in 0..40 {
             let mut client = Client::connect(child.address).await;
-            // A refused client may find its connection closed before it has sent everything.
+            // The connection of a rejected client may be closed before it has sent everything.
             let _ = tokio::io::AsyncWriteExt::write_all(&mut client.stream, &body[..7 * MIB]).await;
             slow.push(client);
         }

@@ -1,6 +1,6 @@
-//! A raw HTTP/1 client, a server with tools that can be watched, and a server in a process of its own.
+//! A raw HTTP/1 client, a server with tools that can be observed, and a server in a separate process.
 //!
-//! The client hides nothing: it sends what a test wrote and shows what came back, byte by byte.
+//! The client sends exactly the bytes of a test and returns exactly the bytes of the response.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
@@ -24,18 +24,18 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-/// Longer than anything here takes on a busy machine.
+/// A timeout that no step reaches, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-/// The revision without a handshake.
+/// The modern revision, without a handshake.
 pub(crate) const MODERN: &str = "2026-07-28";
-/// The last revision with one.
+/// The last legacy revision, with a handshake.
 pub(crate) const LATEST: &str = "2025-11-25";
 
 pub(crate) async fn within<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future).await.expect("it took too long")
+    tokio::time::timeout(PATIENCE, future).await.expect("timed out")
 }
 
-/// An HTTP request, written down before it is sent.
+/// An HTTP request that has not been sent yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     method: &'static str,
@@ -50,7 +50,7 @@ impl Ask {
         Ask { method, path: path.to_owned(), headers, body: None }
     }
 
-    /// A POST of this body to the endpoint, with the headers every client sends.
+    /// Builds a POST of this body to the endpoint, with the headers every client sends.
     pub(crate) fn post(body: impl Into<Vec<u8>>) -> Ask {
         Ask::new("POST", "/mcp")
             .header("content-type", "application/json")
@@ -58,12 +58,12 @@ impl Ask {
             .body(body)
     }
 
-    /// A request that stands alone, with everything it needs. Its id is 1.
+    /// Builds a modern request with everything it needs. Its id is 1.
     pub(crate) fn modern(method: &str, params: Value) -> Ask {
         Ask::enveloped(method, params, json!({}))
     }
 
-    /// The same, declaring what the client can be asked.
+    /// The same with these client capabilities.
     pub(crate) fn enveloped(method: &str, mut params: Value, capabilities: Value) -> Ask {
         let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
         meta["io.modelcontextprotocol/protocolVersion"] = json!(MODERN);
@@ -80,12 +80,12 @@ impl Ask {
         }
     }
 
-    /// A call of a tool that stands alone.
+    /// Builds a modern call of a tool.
     pub(crate) fn modern_call(tool: &str, arguments: Value) -> Ask {
         Ask::modern("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
-    /// `initialize` for this revision. Its id is `"open"`.
+    /// Builds `initialize` for this revision. Its id is `"open"`.
     pub(crate) fn initialize(revision: &str) -> Ask {
         let params = json!({
             "protocolVersion": revision,
@@ -129,7 +129,7 @@ impl Ask {
         self
     }
 
-    /// What goes over the wire.
+    /// Returns the bytes of the request.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = format!("{} {} HTTP/1.1\r\n", self.method, self.path).into_bytes();
         for (name, value) in &self.headers {
@@ -144,7 +144,7 @@ impl Ask {
     }
 }
 
-/// What came back.
+/// An HTTP response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -161,7 +161,7 @@ impl Reply {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The JSON-RPC message in the body, which must say that it is one.
+    /// Returns the JSON-RPC message in the body, and checks its `jsonrpc` member.
     pub(crate) fn json(&self) -> Value {
         assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
         let message: Value = serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("{}", self.text()));
@@ -171,14 +171,14 @@ impl Reply {
         message
     }
 
-    /// The result, answered with 200.
+    /// Returns the result, and checks that the status is 200.
     pub(crate) fn result(&self) -> Value {
         assert_eq!(self.status, 200, "{}", self.text());
         let message = self.json();
         message.get("result").unwrap_or_else(|| panic!("no result: {message}")).clone()
     }
 
-    /// Checks that this is a JSON-RPC error with this status and code, and gives it.
+    /// Checks that this is a JSON-RPC error with this status and code, and returns it.
     #[track_caller]
     pub(crate) fn refused(&self, status: u16, code: i64) -> Value {
         let message = self.json();
@@ -187,14 +187,14 @@ impl Reply {
         message
     }
 
-    /// Checks that nothing but the status came.
+    /// Checks that the response is 202 without a body.
     #[track_caller]
     pub(crate) fn accepted(&self) {
         assert_eq!((self.status, self.text().as_str()), (202, ""));
         assert_eq!(self.header("content-type"), None);
     }
 
-    /// The text of a tool's result.
+    /// Returns the text of a tool's result.
     pub(crate) fn tool_text(&self) -> String {
         text_of(&self.result())
     }
@@ -212,7 +212,7 @@ pub(crate) struct Client {
     buffer: Vec<u8>,
 }
 
-/// How long the body of an answer is.
+/// The length of a response body.
 #[derive(Debug)]
 enum Length {
     Fixed(usize),
@@ -224,7 +224,7 @@ impl Client {
         Client { stream: within(TcpStream::connect(address)).await.unwrap(), buffer: Vec::new() }
     }
 
-    /// A client that takes little before it reads.
+    /// Connects with a small receive buffer.
     pub(crate) async fn with_small_window(address: SocketAddr) -> Client {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4 << 10).unwrap();
@@ -235,14 +235,14 @@ impl Client {
         within(self.stream.write_all(bytes)).await.unwrap();
     }
 
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the whole response.
     pub(crate) async fn send(&mut self, ask: &Ask) -> Reply {
         self.write(&ask.bytes()).await;
-        // Bounded as a whole: a stream that says now and then that it is alive would go on for ever.
+        // The timeout is for the whole response, because a stream with keep-alive comments never ends.
         within(self.reply(ask.method == "HEAD")).await
     }
 
-    /// Reads one whole answer.
+    /// Reads one whole response.
     pub(crate) async fn reply(&mut self, headless: bool) -> Reply {
         let (mut reply, mut length) = self.head().await;
         if headless {
@@ -254,7 +254,7 @@ impl Client {
         reply
     }
 
-    /// Sends a request that must be answered by a stream.
+    /// Sends a request whose response must be a stream.
     pub(crate) async fn open(mut self, ask: &Ask) -> Events {
         self.write(&ask.bytes()).await;
         let (mut head, mut length) = self.head().await;
@@ -269,13 +269,13 @@ impl Client {
 
     async fn fill(&mut self) -> usize {
         let mut piece = vec![0; 64 << 10];
-        // A connection that was cut has ended like one that was closed.
+        // A reset connection is treated like a closed one.
         let read = within(self.stream.read(&mut piece)).await.unwrap_or_default();
         self.buffer.extend_from_slice(&piece[..read]);
         read
     }
 
-    /// Takes everything up to the end of this mark, which is left out.
+    /// Removes and returns all bytes up to this mark. The mark itself is dropped.
     async fn until(&mut self, mark: &[u8]) -> Option<Vec<u8>> {
         loop {
             if let Some(at) = self.buffer.windows(mark.len()).position(|window| window == mark) {
@@ -290,7 +290,7 @@ impl Client {
     }
 
     async fn head(&mut self) -> (Reply, Length) {
-        let head = self.until(b"\r\n\r\n").await.expect("the connection ended without an answer");
+        let head = self.until(b"\r\n\r\n").await.expect("the connection ended without a response");
         let head = String::from_utf8(head).unwrap();
         let mut lines = head.split("\r\n");
         let status = lines.next().unwrap()[9..12].parse().unwrap();
@@ -309,23 +309,23 @@ impl Client {
         (Reply { status, headers, body: Vec::new() }, length)
     }
 
-    /// The next piece of a body; `None` at its end. A chunked body that breaks off is not at its end.
+    /// Returns the next chunk of a body, or `None` at its end. A truncated chunked body fails.
     async fn piece(&mut self, length: &mut Length) -> Option<Vec<u8>> {
         match length {
             Length::Fixed(0) => None,
             Length::Fixed(left) => {
                 if self.buffer.is_empty() {
-                    assert_ne!(self.fill().await, 0, "the body broke off");
+                    assert_ne!(self.fill().await, 0, "the body is truncated");
                 }
                 let piece: Vec<u8> = self.buffer.drain(..self.buffer.len().min(*left)).collect();
                 *left -= piece.len();
                 Some(piece)
             }
             Length::Chunked => {
-                let size = self.until(b"\r\n").await.expect("the body broke off");
+                let size = self.until(b"\r\n").await.expect("the body is truncated");
                 let size = usize::from_str_radix(std::str::from_utf8(&size).unwrap(), 16).unwrap();
                 while self.buffer.len() < size + 2 {
-                    assert_ne!(self.fill().await, 0, "the body broke off");
+                    assert_ne!(self.fill().await, 0, "the body is truncated");
                 }
                 let piece: Vec<u8> = self.buffer.drain(..size).collect();
                 self.buffer.drain(..2);
@@ -334,12 +334,12 @@ impl Client {
         }
     }
 
-    /// The status of an answer whose body nobody wants.
+    /// Reads a response and returns only its status.
     pub(crate) async fn status(&mut self) -> u16 {
         self.head().await.0.status
     }
 
-    /// Waits until the server has closed the connection, without another answer.
+    /// Waits until the server has closed the connection, without another response.
     pub(crate) async fn closed(&mut self) {
         while self.fill().await > 0 {}
         assert_eq!(String::from_utf8_lossy(&self.buffer), "");
@@ -366,13 +366,13 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// The message it carries.
+    /// Returns the message of the event.
     pub(crate) fn message(&self) -> Value {
         let data = self.data.as_deref().unwrap_or_default();
         serde_json::from_str(data).unwrap_or_else(|_| panic!("no message: {self:?}"))
     }
 
-    /// The stream and the number its id names.
+    /// Returns the stream number and the message number of the event id.
     pub(crate) fn place(&self) -> (u32, u64) {
         let (stream, number) = self.id.as_ref().unwrap().split_once("::").unwrap();
         (stream.parse().unwrap(), number.parse().unwrap())
@@ -380,7 +380,7 @@ impl Event {
 }
 
 impl Events {
-    /// The next event or comment; `None` when the stream ends as it should.
+    /// Returns the next event or comment, or `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(end) = self.text.find("\n\n") {
@@ -392,7 +392,7 @@ impl Events {
         }
     }
 
-    /// The next event, comments left out.
+    /// Returns the next event. Comments are skipped.
     pub(crate) async fn event(&mut self) -> Option<Event> {
         loop {
             match self.next().await {
@@ -402,7 +402,7 @@ impl Events {
         }
     }
 
-    /// The next message; neither comments nor the opening event count.
+    /// Returns the next message. Comments and the priming event are skipped.
     pub(crate) async fn message(&mut self) -> Option<Value> {
         loop {
             match self.event().await {
@@ -412,7 +412,7 @@ impl Events {
         }
     }
 
-    /// All messages up to the end.
+    /// Returns all messages up to the end.
     pub(crate) async fn rest(&mut self) -> Vec<Value> {
         let mut messages = Vec::new();
         while let Some(message) = self.message().await {
@@ -421,14 +421,14 @@ impl Events {
         messages
     }
 
-    /// Waits this long; nothing but comments may come.
+    /// Waits this long and checks that only comments arrive.
     pub(crate) async fn stays_silent(&mut self, for_: Duration) {
         if let Ok(event) = tokio::time::timeout(for_, self.event()).await {
-            panic!("this should not have come: {event:?}");
+            panic!("unexpected event: {event:?}");
         }
     }
 
-    /// The connection, once the stream is at its end.
+    /// Returns the connection after the end of the stream.
     pub(crate) fn into_client(self) -> Client {
         self.client
     }
@@ -458,20 +458,20 @@ fn parse_event(block: &str) -> Event {
     event
 }
 
-/// What the watched tools do and have done.
+/// Controls and observes the tools of the fixture.
 #[derive(Debug)]
 pub(crate) struct Watch {
     /// A permit for each `wait`, `tell_and_wait`, `hang_up` or `flood` that has begun.
     pub(crate) begun: Semaphore,
-    /// A permit for each that may go on.
+    /// A permit for each that may continue.
     pub(crate) go_on: Semaphore,
-    /// A permit for each that was dropped before it was done.
+    /// A permit for each that was dropped before it was complete.
     pub(crate) cut: Semaphore,
-    /// How many handlers have come to their end.
+    /// The number of handlers that have completed.
     done: AtomicUsize,
 }
 
-/// Notices a handler that is dropped.
+/// Detects that a handler is dropped.
 struct Cut {
     watch: Arc<Watch>,
     done: bool,
@@ -505,12 +505,12 @@ impl Watch {
         "waited"
     }
 
-    /// Waits until this many calls have begun that nobody has waited for.
+    /// Waits until this many further calls have begun.
     pub(crate) async fn has_begun(&self, calls: u32) {
         within(self.begun.acquire_many(calls)).await.unwrap().forget();
     }
 
-    /// Waits until a call was cut.
+    /// Waits until a call was dropped.
     pub(crate) async fn was_cut(&self) {
         within(self.cut.acquire()).await.unwrap().forget();
     }
@@ -577,7 +577,7 @@ pub(crate) fn fixture(limits: ServerLimits) -> (Server, Arc<Watch>) {
     (server, watch)
 }
 
-/// Says `messages` things, `pause_ms` apart.
+/// Sends `messages` log messages, `pause_ms` apart.
 async fn count(context: Context, Args(arguments): Args<Value>) -> String {
     let messages = arguments["messages"].as_u64().unwrap_or(3);
     let pause = Duration::from_millis(arguments["pause_ms"].as_u64().unwrap_or(0));
@@ -588,7 +588,7 @@ async fn count(context: Context, Args(arguments): Args<Value>) -> String {
     format!("said {messages} things")
 }
 
-/// Says a lot: `megabytes` of it, 64 KiB at a time.
+/// Sends `megabytes` of messages, 64 KiB each.
 async fn flood(watch: Arc<Watch>, context: Context, arguments: Value) -> &'static str {
     let mut cut = Cut { watch: watch.clone(), done: false };
     watch.begun.add_permits(1);
@@ -611,7 +611,7 @@ async fn ask_model(context: Context) -> Result<String, ToolError> {
     Ok(answer.text().unwrap_or_default().to_owned())
 }
 
-/// A server on a port of its own.
+/// A server on its own port.
 #[derive(Debug)]
 pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
@@ -621,7 +621,7 @@ pub(crate) struct TestServer {
     running: JoinHandle<std::io::Result<()>>,
 }
 
-/// A session as a client knows it.
+/// The client side of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) id: String,
@@ -629,18 +629,18 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// A POST of this body in the session.
+    /// Builds a POST of this body in the session.
     pub(crate) fn post(&self, body: impl Into<Vec<u8>>) -> Ask {
         self.own(Ask::post(body))
     }
 
-    /// A request in the session.
+    /// Builds a request in the session.
     pub(crate) fn request(&self, id: impl Into<Value>, method: &str, params: Value) -> Ask {
         let id = id.into();
         self.post(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string())
     }
 
-    /// A call of a tool. It wants to hear of progress; the token is its id.
+    /// Builds a call of a tool with a progress token, which is its id.
     pub(crate) fn call(&self, id: impl Into<Value>, tool: &str, arguments: Value) -> Ask {
         let id = id.into();
         let params = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": id}});
@@ -659,7 +659,7 @@ impl Session {
         self.own(Ask::new("GET", "/mcp").header("accept", "text/event-stream"))
     }
 
-    /// A GET for the rest of a stream.
+    /// Builds a GET that resumes a stream after this event.
     pub(crate) fn resume(&self, event_id: &str) -> Ask {
         self.get().header("last-event-id", event_id)
     }
@@ -683,7 +683,7 @@ impl TestServer {
         TestServer::serving(server, watch, settings).await
     }
 
-    /// Serves something else than the fixture.
+    /// Serves another server than the fixture.
     pub(crate) async fn of(server: Server, settings: Settings) -> TestServer {
         TestServer::serving(server, Watch::new(), settings).await
     }
@@ -700,17 +700,17 @@ impl TestServer {
         Client::connect(self.address).await
     }
 
-    /// Sends one request on a connection of its own.
+    /// Sends one request on a new connection.
     pub(crate) async fn send(&self, ask: &Ask) -> Reply {
         self.connect().await.send(ask).await
     }
 
-    /// Opens a stream on a connection of its own.
+    /// Opens a stream on a new connection.
     pub(crate) async fn open(&self, ask: &Ask) -> Events {
         self.connect().await.open(ask).await
     }
 
-    /// Sends a request whose answer nobody waits for here.
+    /// Sends a request without waiting for the response.
     pub(crate) fn send_in_background(&self, ask: Ask) -> JoinHandle<Reply> {
         let address = self.address;
         tokio::spawn(async move { Client::connect(address).await.send(&ask).await })
@@ -721,7 +721,7 @@ impl TestServer {
         self.session_of(revision, |ask| ask).await
     }
 
-    /// Opens a session with requests that are changed before they are sent.
+    /// Opens a session. `change` is applied to its requests before they are sent.
     pub(crate) async fn session_of(&self, revision: &'static str, change: impl Fn(Ask) -> Ask) -> Session {
         let mut client = self.connect().await;
         let opened = client.send(&change(Ask::initialize(revision))).await;
@@ -731,7 +731,7 @@ impl TestServer {
         session
     }
 
-    /// Whether a good request on a new connection gets a good answer.
+    /// Checks that a valid request on a new connection is answered.
     pub(crate) async fn is_well(&self) {
         assert_eq!(self.send(&Ask::modern_call("echo", json!({"a": 1}))).await.tool_text(), r#"{"a":1}"#);
     }
@@ -742,8 +742,8 @@ impl TestServer {
     }
 }
 
-/// Believes what a request says of its caller: `x-caller` is the id, `x-scopes` what it may, `x-expires-ms` for how
-/// long its credentials are good.
+/// Trusts the headers of a request: `x-caller` is the id, `x-scopes` are the scopes of the caller, and
+/// `x-expires-ms` is the lifetime of its credentials.
 #[derive(Debug)]
 pub(crate) struct Trusting;
 
@@ -760,12 +760,12 @@ impl Authorizer for Trusting {
     }
 }
 
-/// A server that believes whoever says who it is, and lets everybody open a conversation.
+/// Adds an authorizer that trusts the caller's headers, with anonymous access.
 pub(crate) fn trusting(settings: Settings) -> Settings {
     Settings { auth: Some(Auth::new(Trusting).opening(AnonymousAccess::Open)), ..settings }
 }
 
-/// Settings whose limits are looked at often.
+/// Settings with a short sweep interval.
 pub(crate) fn attentive() -> Settings {
     let mut settings = Settings::default();
     settings.session_limits.sweep = Duration::from_millis(50);
@@ -773,8 +773,8 @@ pub(crate) fn attentive() -> Settings {
     settings
 }
 
-/// A server in a process of its own, so that its memory is nobody else's. The process is this test
-/// binary, running one test again.
+/// A server in a separate process, so that its memory can be measured. The process is this test
+/// binary, which runs one test again.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub(crate) struct ChildServer {
@@ -786,8 +786,9 @@ pub(crate) struct ChildServer {
 impl ChildServer {
     const ROLE: &str = "BINDPOST_TEST_SERVES";
 
-    /// In the child: serves and never returns. In the parent: the child that runs the test of this name.
-    #[expect(clippy::print_stdout, reason = "this is how the parent learns the port")]
+    /// In the child process, serves and never returns. In the parent, starts a child that runs the test
+    /// of this name.
+    #[expect(clippy::print_stdout, reason = "the parent reads the port from stdout")]
     pub(crate) fn start(test: &str, settings: impl FnOnce() -> (Settings, ServerLimits)) -> ChildServer {
         use std::io::{BufRead as _, BufReader, Read as _};
 
@@ -800,7 +801,7 @@ impl ChildServer {
                 let (_trigger, drain) = Drain::new();
                 bound.serve_until(fixture(limits).0, settings, drain).await
             };
-            // The parent's end of this pipe closes with the parent, whichever way it goes.
+            // The parent's end of this pipe is closed whenever the parent ends.
             std::thread::spawn(|| {
                 let _ = std::io::stdin().read(&mut [0]);
                 std::process::exit(0);
@@ -821,7 +822,7 @@ impl ChildServer {
         ChildServer { child, address: SocketAddr::from(([127, 0, 0, 1], port.unwrap())) }
     }
 
-    /// The memory it has, in bytes.
+    /// Returns the memory of the process, in bytes.
     pub(crate) fn memory(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

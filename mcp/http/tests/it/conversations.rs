@@ -1,9 +1,9 @@
 //! The conversations of the server crate, over real sockets: Streamable HTTP, and HTTP+SSE for those
 //! with a handshake.
 //!
-//! The clients here do what every client does, so the same files replay: headers repeat what the body
-//! says, the session id comes back with each message, a GET stream carries what belongs to no call. On
-//! the way they check what holds for every answer, whatever the conversation is about.
+//! The clients behave like real clients, so the same files can be replayed: headers repeat values of
+//! the body, each message carries the session id, and a GET stream receives the messages that belong to
+//! no call. The clients also check the properties that every response must have.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
@@ -34,11 +34,11 @@ use tokio::task::JoinSet;
 mod fixture;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../server/tests/conversations");
-/// How long the head of an answer may take.
+/// The timeout for the head of a response.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[tokio::test]
-async fn all_conversations_go_as_written_over_http() {
+async fn all_conversations_replay_over_http() {
     let connect = async |conversation: &Conversation| -> io::Result<HttpClient> {
         Ok(HttpClient::connect(serve(fixture::server(conversation.server())).await?))
     };
@@ -46,7 +46,7 @@ async fn all_conversations_go_as_written_over_http() {
 }
 
 #[tokio::test]
-async fn all_conversations_with_a_handshake_go_as_written_over_http_and_sse() {
+async fn all_conversations_with_a_handshake_replay_over_http_and_sse() {
     let connect = async |conversation: &Conversation| -> io::Result<SseClient> {
         SseClient::connect(serve(fixture::server(conversation.server())).await?).await
     };
@@ -63,7 +63,7 @@ fn check(report: &ConversationReport) {
     assert!(report.failures.is_empty(), "{report}");
 }
 
-/// A server on a port of its own; it ends with its client.
+/// A server on its own port. It stops when its client is dropped.
 struct Served {
     address: SocketAddr,
     trigger: DrainTrigger,
@@ -71,13 +71,13 @@ struct Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // The second time means at once.
+        // The second trigger stops the server immediately.
         self.trigger.pull();
         self.trigger.pull();
     }
 }
 
-/// Streams begin soon, and say often that they are alive.
+/// Serves with short delays, so that streams begin soon and send keep-alive comments often.
 async fn serve(server: Server) -> io::Result<Served> {
     let settings = Settings {
         stream_after: Duration::from_millis(20),
@@ -101,7 +101,7 @@ struct Session {
     version: String,
 }
 
-/// Messages from all streams, in the order they arrive. Who reads them stops when nobody waits for them.
+/// Messages of all streams, in the order they arrive. The reading tasks end when this is dropped.
 struct Messages {
     readers: JoinSet<()>,
     sender: UnboundedSender<io::Result<Bytes>>,
@@ -129,7 +129,7 @@ impl HttpClient {
             Request::builder().method(method).uri("/mcp").header("host", self.server.address.to_string());
         if let Some(Session { id, version }) = &self.session {
             request = request.header("mcp-session-id", id);
-            // The first two revisions had no such header.
+            // The first two revisions do not have this header.
             if !["2024-11-05", "2025-03-26"].contains(&version.as_str()) {
                 request = request.header("mcp-protocol-version", version);
             }
@@ -137,7 +137,7 @@ impl HttpClient {
         request
     }
 
-    /// A POST with the headers that the body asks for.
+    /// Builds a POST with the headers that the body requires.
     fn post(&self, text: &str, said: &Said, revision: Revision) -> Request<Full<Bytes>> {
         let mut request = self
             .request(Method::POST)
@@ -157,7 +157,7 @@ impl HttpClient {
         request.body(Full::from(text.to_owned())).unwrap()
     }
 
-    /// Opens the stream for what belongs to no call.
+    /// Opens the stream for messages that belong to no call.
     async fn listen(&mut self) -> io::Result<()> {
         let request = self.request(Method::GET).header("accept", "text/event-stream");
         let response = ask(self.server.address, request.body(Full::default()).unwrap()).await?;
@@ -167,7 +167,7 @@ impl HttpClient {
         self.read(response, Said::default())
     }
 
-    /// Reads an answer's events, until it ends, in the background.
+    /// Reads the events of a response in the background, until it ends.
     fn read(&mut self, response: Response<Incoming>, said: Said) -> io::Result<()> {
         let headers = response.headers();
         wrong_unless(headers.get(CACHE_CONTROL).is_some_and(|value| value == "no-cache"), || {
@@ -202,7 +202,7 @@ impl ConversationTransport for HttpClient {
         self.status = Some(status.as_u16());
         if content_type(&response) == "text/event-stream" {
             wrong_unless(status == StatusCode::OK, || format!("a stream with status {status}"))?;
-            wrong_unless(said.is_request(), || "a stream answers what wants no answer".to_owned())?;
+            wrong_unless(said.is_request(), || "a stream answers a notification or response".to_owned())?;
             return self.read(response, said);
         }
         let session = response.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
@@ -235,14 +235,14 @@ impl ConversationTransport for HttpClient {
     }
 }
 
-/// What a message says of itself, as far as it is one.
+/// The parts of a message that the headers and checks need.
 #[derive(Clone, Debug, Default)]
 struct Said {
     id: Value,
     method: String,
-    /// What `Mcp-Name` repeats.
+    /// The value that `Mcp-Name` repeats.
     name: Option<String>,
-    /// The revision, if it stands alone.
+    /// The revision of a modern request.
     envelope: Option<String>,
     is_batch: bool,
 }
@@ -260,7 +260,7 @@ impl Said {
         };
         Said {
             id: message.value("id"),
-            // What is not there, or no text, cannot be repeated; the body is refused for it.
+            // A missing or non-text value cannot be repeated. The server rejects the body for it.
             name: name.map(|member| params.text(member).unwrap_or_default()),
             method,
             envelope: params.member("_meta").text(meta::PROTOCOL_VERSION),
@@ -272,14 +272,14 @@ impl Said {
         self.is_batch || !self.method.is_empty() && !self.id.is_null()
     }
 
-    /// What the status of a whole answer has to be, given the answer.
+    /// Checks the status of a response that is not a stream.
     fn check_status(&self, status: StatusCode, answer: &Value) -> io::Result<()> {
         let code = answer["error"]["code"].as_i64();
         let allowed: &[u16] = match (code, self.envelope.is_some()) {
             (None, _) => &[200],
             (Some(-32700 | -32600 | -32020 | -32021 | -32022), _) => &[400],
             (Some(-32601), true) => &[404],
-            // A broken envelope is 400; anything else about the parameters is part of the conversation.
+            // An invalid envelope is 400. Other invalid parameters are JSON-RPC errors with status 200.
             (Some(-32602), _) => &[200, 400],
             (Some(429), _) => &[429],
             (Some(_), _) => &[200],
@@ -288,7 +288,7 @@ impl Said {
     }
 }
 
-/// An object, member by member; empty if it is none. What is not looked at may be any JSON.
+/// The members of an object, or none if the text is not an object. Values that are not read may be any JSON.
 #[derive(Default)]
 struct Members(BTreeMap<String, Box<RawValue>>);
 
@@ -310,16 +310,16 @@ impl Members {
     }
 }
 
-/// What the events of a stream look like.
+/// The form of the events of a stream.
 #[derive(Clone, Copy)]
 struct EventRules {
-    /// They can be asked for again.
+    /// Events have ids, so that the stream can be resumed.
     ids: bool,
-    /// The first one is empty, with an id to come back with and when to do so.
+    /// The first event has an id and a reconnection delay but no data.
     priming: bool,
 }
 
-/// Reads a stream to its end and passes on its messages.
+/// Reads a stream to its end and forwards its messages.
 async fn read_stream(
     mut body: Incoming,
     rules: EventRules,
@@ -367,7 +367,7 @@ struct EventReader {
 }
 
 impl EventReader {
-    /// The next event; comments are skipped. `None` at the end.
+    /// Returns the next event, or `None` at the end. Comments are skipped.
     async fn next(&mut self, body: &mut Incoming) -> io::Result<Option<Event>> {
         loop {
             if let Some(end) = self.unread.windows(2).position(|two| two == b"\n\n") {
@@ -402,14 +402,14 @@ fn parse_event(block: &str) -> io::Result<Option<Event>> {
             "id" => event.id = Some(value),
             "retry" => event.retry = Some(value),
             "data" => lines.push(value),
-            _ => return Err(wrong(format!("a field nobody knows: {line}"))),
+            _ => return Err(wrong(format!("unknown SSE field: {line}"))),
         }
     }
     event.data = lines.join("\n");
     Ok((!is_comment).then_some(event))
 }
 
-/// A client of HTTP+SSE: one stream down, posts up.
+/// A client of HTTP+SSE.
 struct SseClient {
     server: Served,
     endpoint: String,
@@ -471,7 +471,7 @@ impl ConversationTransport for SseClient {
     }
 }
 
-/// Sends a request on a connection of its own and waits for the head of the answer.
+/// Sends a request on a new connection and waits for the head of the response.
 async fn ask(address: SocketAddr, request: Request<Full<Bytes>>) -> io::Result<Response<Incoming>> {
     let answered = async {
         let (mut sender, connection) = http1::handshake(TokioIo::new(TcpStream::connect(address).await?))

@@ -1,5 +1,5 @@
-//! The end: what has begun is answered, what would never end is ended. With a real process and real
-//! signals this is `examples/conformance/tests/process.rs`.
+//! Graceful shutdown: running calls are answered, and streams that would never end are ended. The test
+//! with a real process and real signals is `examples/conformance/tests/process.rs`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::client::{Ask, Client, LATEST, TestServer, attentive, fixture, text_of, within};
 
-/// Settings with a deadline that no test should meet.
+/// Settings with a drain deadline that no test reaches.
 fn patient() -> bindpost_mcp_http::Settings {
     let mut settings = attentive();
     settings.connections.drain = Duration::from_secs(3600);
@@ -22,7 +22,7 @@ fn patient() -> bindpost_mcp_http::Settings {
 }
 
 #[tokio::test]
-async fn calls_under_way_are_answered() {
+async fn a_drain_answers_running_calls() {
     let server = TestServer::start(patient()).await;
     let session = server.session(LATEST).await;
     let silent = server.send_in_background(session.call(1, "wait", json!({})));
@@ -44,7 +44,7 @@ async fn calls_under_way_are_answered() {
 }
 
 #[tokio::test]
-async fn listeners_get_their_last_message_and_other_streams_end() {
+async fn subscriptions_get_their_last_message_and_other_streams_end() {
     let server = TestServer::start(patient()).await;
     let session = server.session(LATEST).await;
     let mut unrelated = server.open(&session.get()).await;
@@ -64,7 +64,7 @@ async fn listeners_get_their_last_message_and_other_streams_end() {
 }
 
 #[tokio::test]
-async fn calls_over_http_and_sse_are_answered() {
+async fn a_drain_answers_calls_over_http_and_sse() {
     let server = TestServer::start(patient()).await;
     let mut stream = server.open(&Ask::new("GET", "/sse")).await;
     let path = stream.next().await.unwrap().data.unwrap();
@@ -77,7 +77,7 @@ async fn calls_over_http_and_sse_are_answered() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     server.watch.go_on.add_permits(1);
     let answers = stream.rest().await;
-    assert_eq!(answers.len(), 1, "the answer is lost");
+    assert_eq!(answers.len(), 1, "the response is lost");
     assert_eq!(answers[0]["id"], 7);
     server.ended().await;
 }
@@ -95,7 +95,7 @@ async fn a_stream_that_is_opened_during_the_drain_ends_too() {
     }
     server.trigger.pull();
     tokio::time::sleep(Duration::from_millis(200)).await;
-    // The drain answers one more request on a connection that is open.
+    // A drain answers one more request on an open connection.
     for (mut client, ask) in clients {
         let reply = tokio::time::timeout(Duration::from_secs(10), client.send(&ask)).await;
         assert!(reply.is_ok(), "this stream never ends: {ask:?}");
@@ -104,7 +104,7 @@ async fn a_stream_that_is_opened_during_the_drain_ends_too() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_made_during_the_drain_is_answered() {
+async fn a_call_during_the_drain_is_answered() {
     let server = TestServer::start(patient()).await;
     let session = server.session(LATEST).await;
     let mut client = server.connect().await;
@@ -118,7 +118,7 @@ async fn a_call_that_is_made_during_the_drain_is_answered() {
 }
 
 #[tokio::test]
-async fn a_call_that_does_not_end_is_cut_at_the_deadline() {
+async fn the_drain_deadline_cancels_a_call_that_does_not_end() {
     let mut settings = patient();
     settings.connections.drain = Duration::from_millis(500);
     let server = TestServer::start(settings).await;
@@ -131,9 +131,9 @@ async fn a_call_that_does_not_end_is_cut_at_the_deadline() {
     within(server.ended()).await;
 }
 
-/// The listener goes on, with another endpoint; what came in through this one must not.
+/// The listener continues with another endpoint. Requests received by the closed one must have no effect.
 #[tokio::test]
-async fn a_closed_endpoint_answers_what_runs_and_takes_no_message() {
+async fn a_closed_endpoint_answers_running_calls_and_rejects_new_messages() {
     let (server, watch) = fixture(ServerLimits::default());
     let endpoint = Endpoint::new(server, patient());
     let bound = bind("127.0.0.1:0").await.unwrap();
@@ -158,7 +158,7 @@ async fn a_closed_endpoint_answers_what_runs_and_takes_no_message() {
     let message = Ask::modern_call("echo", json!({})).bytes();
     let (first, rest) = message.split_at(message.len() - 5);
     late.write(first).await;
-    // The endpoint has to have seen the head of it.
+    // The endpoint must have read the head of the request.
     tokio::time::sleep(Duration::from_millis(300)).await;
 
     endpoint.close();
@@ -166,7 +166,7 @@ async fn a_closed_endpoint_answers_what_runs_and_takes_no_message() {
     let refused = within(late.reply(false)).await;
     assert_eq!(
         refused.refused(503, 503)["error"]["message"],
-        "the server's settings have changed meanwhile; send this again"
+        "the server's settings have changed; send the request again"
     );
     assert_eq!(refused.header("retry-after"), Some("1"));
     assert!(pipe.rest().await.is_empty());

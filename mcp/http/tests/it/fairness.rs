@@ -1,4 +1,5 @@
-//! Calls that wait for their turn: by caller, then by session, so that no client waits for all calls of another.
+//! Calls that wait for their turn: by caller, then by session, so that no client waits for all calls
+//! of another.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
@@ -13,7 +14,7 @@ fn limits(running_calls: usize, waiting_calls: usize) -> ServerLimits {
     ServerLimits { running_calls, waiting_calls, ..ServerLimits::default() }
 }
 
-/// No answer becomes a stream, however long it takes.
+/// Settings with which no response becomes a stream, so that slow calls stay pending.
 fn patient() -> Settings {
     Settings { stream_after: PATIENCE, ..Settings::default() }
 }
@@ -22,7 +23,7 @@ async fn server(limits: ServerLimits) -> TestServer {
     TestServer::with_limits(trusting(patient()), limits).await
 }
 
-/// A call that waits until the test lets it go on.
+/// A call that waits until the test releases it.
 fn waiting_call(caller: &str) -> Ask {
     Ask::modern_call("wait", json!({})).header("x-caller", caller)
 }
@@ -31,23 +32,23 @@ fn echo(caller: &str) -> Ask {
     Ask::modern_call("echo", json!({})).header("x-caller", caller)
 }
 
-/// Sends calls that wait, and returns when as many of them as may run have begun.
+/// Sends waiting calls, and returns when this many of them are running.
 async fn occupy(server: &TestServer, caller: &str, calls: usize, running: u32) -> Vec<JoinHandle<Reply>> {
     let calls = (0..calls).map(|_| server.send_in_background(waiting_call(caller))).collect();
     server.watch.has_begun(running).await;
-    // The others are in the queue by then.
+    // The others are queued by then.
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     calls
 }
 
 #[tokio::test]
-async fn a_caller_with_many_slow_calls_does_not_hold_up_another() {
+async fn many_slow_calls_of_one_caller_do_not_delay_another() {
     let server = server(limits(8, 40)).await;
     let slow = occupy(&server, "alice", 30, 8).await;
     for _ in 0..20 {
         assert_eq!(server.send(&echo("bob")).await.tool_text(), "{}");
     }
-    // The places for those who have none are not for more calls of the same caller.
+    // The slots reserved for callers without a running call are not given to the same caller.
     assert_eq!(server.watch.begun.available_permits(), 0);
     server.watch.go_on.add_permits(30);
     for call in slow {
@@ -56,7 +57,7 @@ async fn a_caller_with_many_slow_calls_does_not_hold_up_another() {
 }
 
 #[tokio::test]
-async fn an_anonymous_session_with_many_slow_calls_does_not_hold_up_another() {
+async fn many_slow_calls_of_one_anonymous_session_do_not_delay_another() {
     let server = TestServer::with_limits(patient(), limits(8, 40)).await;
     let [slow, quick] = [server.session(LATEST).await, server.session(LATEST).await];
     let calls: Vec<_> =
@@ -73,12 +74,12 @@ async fn an_anonymous_session_with_many_slow_calls_does_not_hold_up_another() {
 
 #[tokio::test]
 async fn waiting_calls_are_served_in_turn_by_caller() {
-    // One place, and so none besides for those who have none.
+    // There is only one slot, so none is reserved for callers without a running call.
     let server = server(limits(1, 40)).await;
     let slow = occupy(&server, "alice", 10, 1).await;
     let quick = server.send_in_background(echo("bob"));
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    // The one that runs ends, and one more may come before bob's turn.
+    // The running call ends, and one more call may run before Bob's.
     server.watch.go_on.add_permits(2);
     assert_eq!(quick.await.unwrap().tool_text(), "{}");
     server.watch.go_on.add_permits(8);
@@ -88,7 +89,7 @@ async fn waiting_calls_are_served_in_turn_by_caller() {
 }
 
 #[tokio::test]
-async fn a_full_queue_refuses_the_caller_that_fills_it() {
+async fn a_full_queue_rejects_the_caller_that_fills_it() {
     let server = server(limits(1, 4)).await;
     let slow = occupy(&server, "alice", 5, 1).await;
     let quick = server.send_in_background(echo("bob"));
@@ -109,7 +110,7 @@ async fn a_full_queue_refuses_the_caller_that_fills_it() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_while_it_waits_frees_its_place_in_the_queue() {
+async fn a_queued_call_that_is_cancelled_frees_its_place() {
     let server = server(limits(1, 1)).await;
     let slow = occupy(&server, "alice", 1, 1).await;
     for _ in 0..5 {

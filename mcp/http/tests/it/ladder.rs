@@ -1,5 +1,5 @@
-//! The order of checks: telling the eras apart, the ladder of validation, the headers that repeat the
-//! body, CORS, paths and methods.
+//! The order of checks: the protocol mode (legacy up to 2025-11-25, modern from 2026-07-28),
+//! validation, the headers that repeat the body, CORS, paths and methods.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
@@ -34,16 +34,16 @@ fn is_modern(result: &Value) -> bool {
     result["resultType"] == "complete"
 }
 
-// Telling the eras apart.
+// The protocol mode.
 
 #[tokio::test]
-async fn an_envelope_makes_a_request_stand_alone() {
+async fn a_request_with_an_envelope_is_modern() {
     let result = server().await.send(&list()).await.result();
     assert!(is_modern(&result) && result["ttlMs"].is_u64() && result["cacheScope"].is_string(), "{result}");
 }
 
 #[tokio::test]
-async fn a_new_version_header_without_an_envelope_is_a_broken_modern_request() {
+async fn a_modern_version_header_without_an_envelope_is_an_invalid_modern_request() {
     let server = server().await;
     for version in [MODERN, "2027-01-01", "1999-01-01", "nonsense"] {
         let body = r#"{"jsonrpc":"2.0","id":"x","method":"tools/list"}"#;
@@ -53,7 +53,7 @@ async fn a_new_version_header_without_an_envelope_is_a_broken_modern_request() {
 }
 
 #[tokio::test]
-async fn initialize_is_of_the_old_era_whatever_the_header_says() {
+async fn initialize_is_legacy_with_any_version_header() {
     let server = server().await;
     for version in [MODERN, "2025-03-26", "1999-01-01", "nonsense"] {
         let reply = server.send(&Ask::initialize(LATEST).header("mcp-protocol-version", version)).await;
@@ -63,7 +63,7 @@ async fn initialize_is_of_the_old_era_whatever_the_header_says() {
 }
 
 #[tokio::test]
-async fn initialize_with_an_envelope_is_no_method_of_the_new_era() {
+async fn legacy_methods_with_an_envelope_are_unknown() {
     let server = server().await;
     for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"] {
         assert_eq!(server.send(&Ask::modern(method, json!({}))).await.refused(404, -32601)["id"], 1);
@@ -71,7 +71,7 @@ async fn initialize_with_an_envelope_is_no_method_of_the_new_era() {
 }
 
 #[tokio::test]
-async fn a_session_without_a_modern_claim_is_of_the_old_era() {
+async fn a_request_in_a_session_without_an_envelope_is_legacy() {
     let server = server().await;
     let session = server.session(LATEST).await;
     for ask in [
@@ -88,7 +88,7 @@ async fn a_session_without_a_modern_claim_is_of_the_old_era() {
 }
 
 #[tokio::test]
-async fn without_sessions_a_request_of_the_old_era_is_served_alone() {
+async fn without_sessions_a_legacy_request_is_served_without_a_session() {
     let settings = Settings { sessions: SessionMode::Off, ..Settings::default() };
     let server = TestServer::start(settings).await;
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
@@ -100,7 +100,7 @@ async fn without_sessions_a_request_of_the_old_era_is_served_alone() {
 }
 
 #[tokio::test]
-async fn a_modern_request_ignores_the_session_it_names() {
+async fn a_modern_request_ignores_its_session_id() {
     let server = server().await;
     let session = server.session(LATEST).await;
     for id in [session.id.as_str(), "AAAAAAAAAAAAAAAAAAAAAA", "nonsense"] {
@@ -111,7 +111,7 @@ async fn a_modern_request_ignores_the_session_it_names() {
 }
 
 #[tokio::test]
-async fn a_probe_by_discover_may_be_followed_by_initialize_on_the_same_connection() {
+async fn initialize_may_follow_discover_on_the_same_connection() {
     let server = server().await;
     let mut client = server.connect().await;
     assert!(is_modern(&client.send(&Ask::modern("server/discover", json!({}))).await.result()));
@@ -131,10 +131,10 @@ async fn an_unsupported_version_header_in_a_session_is_400() {
     server.send(&session.ping()).await.result();
 }
 
-// The ladder, from its top. Each request breaks two rules; the upper one is reported.
+// The validation steps in order. Each request breaks two rules. The error of the earlier step is reported.
 
 #[tokio::test]
-async fn step_1_host_and_origin_come_before_everything() {
+async fn step_1_host_and_origin_come_first() {
     let server = server().await;
     for ask in [
         list().with("host", "evil.example.com"),
@@ -167,7 +167,7 @@ async fn step_4_the_content_type_comes_before_the_body() {
 }
 
 #[tokio::test]
-async fn step_5_the_body_comes_before_the_era() {
+async fn step_5_the_body_comes_before_the_protocol_mode() {
     let server = server().await;
     server.send(&Ask::post("{").header("mcp-protocol-version", "nonsense")).await.refused(400, -32700);
     for id in [json!(null), json!(1.5), json!(true), json!([1]), json!({})] {
@@ -214,7 +214,7 @@ async fn step_8_the_envelope_comes_before_the_version() {
     ] {
         assert_eq!(server.send(&ask).await.refused(400, -32602)["id"], 1);
     }
-    // Who the client is may be left out.
+    // The client info is optional.
     server
         .send(&meta(list(), |meta| meta[CLIENT_INFO] = json!({"name": "x", "version": "1"})))
         .await
@@ -279,7 +279,7 @@ async fn step_12_a_missing_capability_comes_before_the_parameters() {
     let message =
         server.send(&Ask::modern("tasks/get", json!({"taskId": "no such"}))).await.refused(400, -32021);
     assert!(message["error"]["data"]["requiredCapabilities"].is_object(), "{message}");
-    // Found by the handler only, it is 400 all the same.
+    // A missing capability that only the handler finds is 400 too.
     let message = server.send(&Ask::modern_call("ask_model", json!({}))).await.refused(400, -32021);
     assert_eq!(message["error"]["data"]["requiredCapabilities"], json!({"sampling": {}}));
     let message = server.send(&Ask::modern_call("ask_name", json!({}))).await.refused(400, -32021);
@@ -287,7 +287,7 @@ async fn step_12_a_missing_capability_comes_before_the_parameters() {
 }
 
 #[tokio::test]
-async fn step_13_wrong_parameters_are_told_in_band() {
+async fn step_13_invalid_parameters_are_json_rpc_errors_with_status_200() {
     let server = server().await;
     for (method, params) in [
         ("tools/call", json!({"name": "no such", "arguments": {"region": "x"}})),
@@ -312,9 +312,9 @@ async fn step_13_wrong_parameters_are_told_in_band() {
 }
 
 #[tokio::test]
-async fn an_array_is_no_object() {
+async fn parameters_must_be_an_object() {
     let server = server().await;
-    // serde reads a struct from an array, too.
+    // serde would deserialize a struct from an array too.
     let ask = Ask::modern("subscriptions/listen", json!({"notifications": []}));
     server.send(&ask).await.refused(200, -32602);
     let ask = Ask::initialize(LATEST).edit(|message| message["params"]["clientInfo"] = json!(["x", "1"]));
@@ -324,7 +324,7 @@ async fn an_array_is_no_object() {
 #[tokio::test]
 async fn step_14_argument_headers_come_before_the_schema() {
     let server = server().await;
-    // 7 is no string, but first of all it is in no header.
+    // 7 is not a string, but the missing header is reported first.
     let ask = Ask::modern_call("region", json!({"region": 7}));
     assert_eq!(server.send(&ask).await.refused(400, -32020)["id"], 1);
 }
@@ -343,7 +343,7 @@ async fn step_15_arguments_against_the_schema_are_the_tools_own_error() {
 }
 
 #[tokio::test]
-async fn an_unknown_resource_is_told_by_the_code_of_the_revision() {
+async fn an_unknown_resource_has_the_error_code_of_the_revision() {
     let server = server().await;
     let session = server.session(LATEST).await;
     let params = json!({"uri": "test://no-such"});
@@ -363,7 +363,7 @@ async fn ids_come_back_with_type_and_value() {
 }
 
 #[tokio::test]
-async fn a_panic_of_a_handler_ends_its_call_only() {
+async fn a_panic_in_a_handler_ends_only_its_call() {
     let server = server().await;
     let session = server.session(LATEST).await;
     server.send(&Ask::modern_call("panic", json!({}))).await.refused(200, -32603);
@@ -374,7 +374,7 @@ async fn a_panic_of_a_handler_ends_its_call_only() {
 // Headers that repeat the body.
 
 #[tokio::test]
-async fn header_names_have_no_case_and_values_do() {
+async fn header_names_are_case_insensitive_and_values_are_not() {
     let server = server().await;
     let ask = echo().without("mcp-method").without("mcp-name").without("mcp-protocol-version");
     let ask = ask.header("MCP-PROTOCOL-VERSION", MODERN).header("Mcp-Method", "tools/call");
@@ -403,14 +403,14 @@ async fn a_name_may_be_padded_or_in_base64() {
     ] {
         assert_eq!(server.send(&echo().with("mcp-name", name)).await.refused(400, -32020)["id"], 1, "{name}");
     }
-    // A name that is not ASCII arrives in base64 only.
+    // A name that is not ASCII must be in base64.
     let ask =
         Ask::modern("tools/call", json!({"name": "héllo x"})).with("mcp-name", "=?base64?aMOpbGxvIHg=?=");
     server.send(&ask).await.refused(200, -32602);
 }
 
 #[tokio::test]
-async fn argument_headers_must_agree_with_the_arguments() {
+async fn argument_headers_must_match_the_arguments() {
     let server = server().await;
     let region = |arguments: Value| Ask::modern_call("region", arguments);
     for (arguments, headers) in [
@@ -457,7 +457,7 @@ async fn argument_headers_must_agree_with_the_arguments() {
 }
 
 #[tokio::test]
-async fn a_repeated_argument_header_is_refused() {
+async fn rejects_a_repeated_argument_header() {
     let server = server().await;
     let ask = Ask::modern_call("region", json!({"region": "eu"})).header("mcp-param-region", "eu");
     server.send(&ask.header("mcp-param-region", "us")).await.refused(400, -32020);
@@ -466,7 +466,7 @@ async fn a_repeated_argument_header_is_refused() {
 #[tokio::test]
 async fn integers_in_headers_are_compared_exactly() {
     let server = server().await;
-    // Two integers that are the same as floating-point numbers.
+    // Two integers that are equal as floating-point numbers.
     let ask = Ask::modern_call("region", json!({"count": 9_007_199_254_740_993_i64}));
     server.send(&ask.header("mcp-param-count", "9007199254740992")).await.refused(400, -32020);
 }
@@ -544,7 +544,7 @@ async fn a_preflight_names_the_headers_of_the_protocol_and_the_arguments_asked_f
 }
 
 #[tokio::test]
-async fn a_page_from_the_loopback_passes_without_cors_headers() {
+async fn a_loopback_origin_is_accepted_without_cors_headers() {
     for server in [server().await, cors_server().await] {
         for origin in ["http://localhost:6274", "http://127.0.0.1", "https://localhost", "http://[::1]:80"] {
             let reply = server.send(&list().header("origin", origin)).await;
@@ -555,7 +555,7 @@ async fn a_page_from_the_loopback_passes_without_cors_headers() {
 }
 
 #[tokio::test]
-async fn null_and_foreign_origins_are_refused_whatever_is_asked() {
+async fn rejects_null_and_foreign_origins_for_every_request() {
     let server = cors_server().await;
     let session = server.session(LATEST).await;
     for origin in [
@@ -581,10 +581,10 @@ async fn null_and_foreign_origins_are_refused_whatever_is_asked() {
 }
 
 #[tokio::test]
-async fn a_header_that_decides_must_not_be_there_twice() {
+async fn rejects_a_repeated_header() {
     let server = server().await;
     let session = server.session(LATEST).await;
-    // Whoever stands in front of us may have checked the other one.
+    // A proxy in front of the server may have checked the other value.
     for (what, ask) in [
         ("host", list().header("host", "evil.example.com")),
         ("origin", list().header("origin", "http://localhost").header("origin", "http://evil.example.com")),
@@ -598,7 +598,7 @@ async fn a_header_that_decides_must_not_be_there_twice() {
 }
 
 #[tokio::test]
-async fn the_host_of_an_absolute_uri_counts() {
+async fn the_host_of_an_absolute_uri_is_checked() {
     let server = server().await;
     server.send(&list().at("http://evil.example.com/mcp")).await.refused(403, -32600);
     server.send(&list().at("http://localhost:7071/mcp")).await.result();
@@ -608,7 +608,7 @@ async fn the_host_of_an_absolute_uri_counts() {
 }
 
 #[tokio::test]
-async fn http2_is_checked_and_served_alike() {
+async fn http2_requests_get_the_same_checks() {
     let server = server().await;
     let stream = TokioIo::new(server.connect().await.stream);
     let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream);
@@ -633,7 +633,7 @@ async fn http2_is_checked_and_served_alike() {
 // Paths and methods.
 
 #[tokio::test]
-async fn the_path_is_served_with_and_without_a_slash_and_never_redirected() {
+async fn the_path_works_with_and_without_a_slash_and_never_redirects() {
     let server = server().await;
     for path in ["/mcp", "/mcp/", "/mcp?x=y", "/mcp/?x=y"] {
         server.send(&list().at(path)).await.result();
@@ -648,7 +648,7 @@ async fn the_path_is_served_with_and_without_a_slash_and_never_redirected() {
     server.send(&list().at("/a/b")).await.result();
     server.send(&list().at("/a/b/")).await.result();
     server.send(&list().at("/mcp")).await.refused(404, -32600);
-    // However the path was written, both spellings are served.
+    // Both spellings work for every spelling in the settings.
     for path in ["/a/", "a"] {
         let server = TestServer::start(Settings { path: path.to_owned(), ..Settings::default() }).await;
         server.send(&list().at("/a")).await.result();
@@ -657,7 +657,7 @@ async fn the_path_is_served_with_and_without_a_slash_and_never_redirected() {
 }
 
 #[tokio::test]
-async fn anything_else_is_a_clean_404() {
+async fn other_paths_are_404() {
     let server = server().await;
     for path in [
         "/",
@@ -681,7 +681,7 @@ async fn anything_else_is_a_clean_404() {
 }
 
 #[tokio::test]
-async fn a_method_that_is_not_served_is_405_with_those_that_are() {
+async fn a_method_that_is_not_allowed_is_405_with_the_allowed_ones() {
     let server = server().await;
     for (path, method, allow) in [
         ("/mcp", "PUT", "GET, POST, DELETE, OPTIONS"),
@@ -697,7 +697,7 @@ async fn a_method_that_is_not_served_is_405_with_those_that_are() {
 }
 
 #[tokio::test]
-async fn head_is_answered_without_a_body_and_keeps_the_connection() {
+async fn head_is_answered_without_a_body_and_keeps_the_connection_open() {
     let server = server().await;
     let session = server.session(LATEST).await;
     let mut client = server.connect().await;

@@ -1,7 +1,7 @@
-//! The listener against raw sockets: limits, caps, drain.
+//! The listener, tested with raw sockets: timeouts, limits on connections, drain.
 //!
-//! No test expects anything to be quick. What must happen is waited for, for up to [`PATIENCE`]; what must
-//! not happen before a limit is checked against that limit.
+//! No test depends on speed. The tests wait up to [`PATIENCE`] for expected events, and compare events
+//! that must not happen before a limit with that limit.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
@@ -30,15 +30,15 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-/// Longer than anything here takes on a busy machine.
+/// A timeout that no step reaches, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LIMIT: Duration = Duration::from_millis(300);
 /// More than two socket buffers hold.
 const LARGE: usize = 32 << 20;
-/// How much earlier than a limit its end may be seen: the timer's own tolerance.
+/// The tolerance of timers: an event may be observed this much earlier than its limit.
 const SLACK: Duration = Duration::from_millis(10);
 
-/// Limits none of which will be met, looked at often.
+/// Limits that no test reaches, checked at short intervals.
 fn lax() -> ConnectionLimits {
     let never = Duration::from_secs(3600);
     ConnectionLimits {
@@ -53,7 +53,7 @@ fn lax() -> ConnectionLimits {
 }
 
 #[tokio::test]
-async fn cuts_a_half_sent_head() {
+async fn closes_a_connection_with_an_incomplete_head() {
     let server = Server::start(ConnectionLimits { header_read: LIMIT, ..lax() }).await;
     let mut client = server.connect().await;
     let began = Instant::now();
@@ -63,19 +63,19 @@ async fn cuts_a_half_sent_head() {
 }
 
 #[tokio::test]
-async fn cuts_a_head_that_comes_byte_by_byte() {
+async fn closes_a_connection_whose_head_arrives_byte_by_byte() {
     let server = Server::start(ConnectionLimits { header_read: LIMIT, ..lax() }).await;
     let mut client = server.connect().await;
     client.send("GET / HTTP/1.1\r\nhost: ").await;
     let began = Instant::now();
     while client.stream.write_all(b"a").await.is_ok() {
         tokio::time::sleep(Duration::from_millis(20)).await;
-        assert!(began.elapsed() < PATIENCE, "the head may go on for ever");
+        assert!(began.elapsed() < PATIENCE, "the time for the head is not limited");
     }
 }
 
 #[tokio::test]
-async fn cuts_a_half_sent_head_after_a_complete_request() {
+async fn closes_a_connection_with_an_incomplete_second_head() {
     let server = Server::start(ConnectionLimits { header_read: LIMIT, ..lax() }).await;
     let mut client = server.connect().await;
     assert_eq!(client.get("/").await.status, 200);
@@ -84,13 +84,13 @@ async fn cuts_a_half_sent_head_after_a_complete_request() {
 }
 
 #[tokio::test]
-async fn cuts_a_client_that_sends_nothing() {
+async fn closes_a_connection_without_data() {
     let server = Server::start(ConnectionLimits { header_read: LIMIT, ..lax() }).await;
     server.connect().await.closed().await;
 }
 
 #[tokio::test]
-async fn cuts_half_an_http2_preface() {
+async fn closes_a_connection_with_an_incomplete_http2_preface() {
     let server = Server::start(ConnectionLimits { header_read: LIMIT, ..lax() }).await;
     let mut client = server.connect().await;
     client.send("PRI * HTTP/2.0\r\n").await;
@@ -102,7 +102,7 @@ async fn an_idle_connection_has_its_own_limit() {
     let idle = 3 * LIMIT;
     let server = Server::start(ConnectionLimits { header_read: LIMIT, keep_alive_idle: idle, ..lax() }).await;
     let mut client = server.connect().await;
-    // The body comes by itself, and is no head.
+    // The body is sent separately and is not part of a head.
     client.send("POST /echo HTTP/1.1\r\ncontent-length: 2\r\n\r\n").await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     client.send("ab").await;
@@ -115,7 +115,7 @@ async fn an_idle_connection_has_its_own_limit() {
 }
 
 #[tokio::test]
-async fn a_body_that_nobody_reads_does_not_keep_a_connection_open() {
+async fn an_unread_body_does_not_keep_a_connection_open() {
     let server = Server::start(ConnectionLimits { keep_alive_idle: LIMIT, ..lax() }).await;
     let mut client = server.connect().await;
     client.send("POST /keep-body HTTP/1.1\r\ncontent-length: 4\r\n\r\nab").await;
@@ -136,7 +136,7 @@ async fn a_slow_head_within_the_limit_is_served() {
 }
 
 #[tokio::test]
-async fn a_request_under_way_meets_no_limit() {
+async fn a_running_request_has_no_timeout() {
     let limits =
         ConnectionLimits { header_read: LIMIT, keep_alive_idle: LIMIT, blocked_write: LIMIT, ..lax() };
     let server = Server::start(limits).await;
@@ -156,15 +156,15 @@ async fn a_request_under_way_meets_no_limit() {
 }
 
 #[tokio::test]
-async fn cuts_a_client_that_does_not_read() {
+async fn closes_the_connection_of_a_client_that_does_not_read() {
     let server =
         Server::start(ConnectionLimits { blocked_write: LIMIT, keep_alive_idle: LIMIT, ..lax() }).await;
     let mut client = server.connect_with_small_window().await;
     client.send("GET /endless HTTP/1.1\r\n\r\n").await;
     within(server.state.endless_ended.acquire()).await.unwrap().forget();
     let taken = server.state.endless_bytes.load(Ordering::Relaxed);
-    // What the two socket buffers hold, and little more.
-    assert!(taken < 16 << 20, "{taken} bytes were taken from the body");
+    // Only slightly more than the two socket buffers hold.
+    assert!(taken < 16 << 20, "{taken} bytes of the body were read");
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ async fn a_client_that_reads_slowly_is_served() {
 }
 
 #[tokio::test]
-async fn a_response_that_waits_for_its_reader_is_not_idle() {
+async fn a_connection_with_an_unread_response_is_not_idle() {
     let server = Server::start(ConnectionLimits { keep_alive_idle: LIMIT, ..lax() }).await;
     let mut client = server.connect().await;
     client.send("GET /large HTTP/1.1\r\n\r\n").await;
@@ -192,7 +192,7 @@ async fn a_response_that_waits_for_its_reader_is_not_idle() {
 }
 
 #[tokio::test]
-async fn a_refused_body_does_not_take_the_response_away() {
+async fn the_response_to_a_rejected_body_is_delivered() {
     let server = Server::start(lax()).await;
     let mut client = server.connect().await;
     let body = vec![b'a'; 16 << 20];
@@ -203,21 +203,21 @@ async fn a_refused_body_does_not_take_the_response_away() {
 }
 
 #[tokio::test]
-async fn a_client_that_stays_after_its_last_response_is_cut() {
+async fn closes_a_connection_that_stays_open_after_its_last_response() {
     let server = Server::start(ConnectionLimits { header_read: LIMIT, ..lax() }).await;
     let mut client = server.connect().await;
     client.send("GET / HTTP/1.1\r\nconnection: close\r\n\r\n").await;
     assert_eq!(client.response().await.status, 200);
-    // It has been told to go, but it only goes when its bytes are no longer welcome.
+    // The client ignores `connection: close` until its writes fail.
     let began = Instant::now();
     while client.stream.write_all(b"a").await.is_ok() {
         tokio::time::sleep(Duration::from_millis(20)).await;
-        assert!(began.elapsed() < PATIENCE, "the client may stay for ever");
+        assert!(began.elapsed() < PATIENCE, "the client can stay connected indefinitely");
     }
 }
 
 #[tokio::test]
-async fn a_request_under_way_survives_the_drain() {
+async fn a_drain_completes_a_running_request() {
     let server = Server::start(lax()).await;
     let mut client = server.connect().await;
     client.send("GET /wait HTTP/1.1\r\n\r\n").await;
@@ -233,7 +233,7 @@ async fn a_request_under_way_survives_the_drain() {
 }
 
 #[tokio::test]
-async fn a_response_that_has_begun_survives_the_drain() {
+async fn a_drain_completes_a_response_that_has_begun() {
     let server = Server::start(lax()).await;
     let mut client = server.connect().await;
     client.send("GET /until-drained HTTP/1.1\r\n\r\n").await;
@@ -294,7 +294,7 @@ async fn a_drain_closes_idle_connections() {
 #[tokio::test]
 async fn a_drain_answers_clients_it_has_not_accepted_yet() {
     let server = Server::start(ConnectionLimits { drain_idle: PATIENCE, ..lax() }).await;
-    // Blocking calls, so that on this single thread the listener learns of nothing in between.
+    // Blocking calls, so that the listener does not run in between on this single thread.
     let mut client = std::net::TcpStream::connect(server.address).unwrap();
     client.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     server.trigger.pull();
@@ -318,7 +318,7 @@ async fn the_drain_has_a_deadline() {
 }
 
 #[tokio::test]
-async fn a_second_pull_cuts_at_once() {
+async fn a_second_trigger_closes_all_connections_immediately() {
     let server = Server::start(lax()).await;
     let mut client = server.connect().await;
     client.send("GET /wait HTTP/1.1\r\n\r\n").await;
@@ -331,7 +331,7 @@ async fn a_second_pull_cuts_at_once() {
 }
 
 #[tokio::test]
-async fn dropping_the_listener_cuts_its_connections() {
+async fn dropping_the_listener_closes_its_connections() {
     let server = Server::start(lax()).await;
     let mut client = server.connect().await;
     assert_eq!(client.get("/").await.status, 200);
@@ -341,7 +341,7 @@ async fn dropping_the_listener_cuts_its_connections() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn signals_pull_the_trigger() {
+async fn signals_trigger_the_drain() {
     let (trigger, drain) = Drain::new();
     let mut signals = std::pin::pin!(drain_on_signal(trigger));
     assert!((&mut signals).now_or_never().is_none());
@@ -349,7 +349,7 @@ async fn signals_pull_the_trigger() {
 
     assert!(kill().success());
     tokio::select! {
-        _ = &mut signals => panic!("one signal is not two"),
+        _ = &mut signals => panic!("one signal must not end the drain"),
         () = within(drain.begun()) => {}
     }
     assert!(drain.has_begun());
@@ -359,7 +359,7 @@ async fn signals_pull_the_trigger() {
 }
 
 #[tokio::test]
-async fn a_client_over_the_cap_gets_503_while_all_others_have_requests_under_way() {
+async fn a_client_over_the_limit_gets_503_while_all_others_have_running_requests() {
     let server = Server::start(ConnectionLimits { connections: 1, ..lax() }).await;
     let mut first = server.connect().await;
     first.send("GET /wait HTTP/1.1\r\n\r\n").await;
@@ -374,13 +374,13 @@ async fn a_client_over_the_cap_gets_503_while_all_others_have_requests_under_way
 }
 
 #[tokio::test]
-async fn one_address_has_a_cap_of_its_own() {
+async fn connections_of_one_address_are_limited() {
     let server = Server::start(ConnectionLimits { connections_per_address: Some(1), ..lax() }).await;
     let mut first = server.connect().await;
     first.send("GET /wait HTTP/1.1\r\n\r\n").await;
     server.entered().await;
     assert_eq!(server.connect().await.get("/").await.status, 503);
-    // All of 127.0.0.0/8 is loopback on Linux, and only there.
+    // All of 127.0.0.0/8 is loopback on Linux only.
     if cfg!(target_os = "linux") {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
@@ -391,14 +391,14 @@ async fn one_address_has_a_cap_of_its_own() {
     server.recovers().await;
 }
 
-/// Both caps, each alone.
+/// Limits with only the total limit and with only the limit per address.
 fn capped(most: usize) -> [ConnectionLimits; 2] {
     let per_address = ConnectionLimits { connections_per_address: Some(most), ..lax() };
     [per_address, ConnectionLimits { connections: most, ..lax() }]
 }
 
 #[tokio::test]
-async fn half_sent_heads_keep_no_new_client_out() {
+async fn incomplete_heads_do_not_block_new_clients() {
     for limits in capped(4) {
         let server = Server::start(limits).await;
         let mut good = server.connect().await;
@@ -407,7 +407,7 @@ async fn half_sent_heads_keep_no_new_client_out() {
         let mut half = Vec::new();
         for number in 0..40 {
             let mut client = server.connect().await;
-            // Silent, a part of a line, a part of a head, a part of the preface.
+            // No data, a part of a line, a part of a head, a part of the preface.
             let part = ["", "GE", "GET / HTTP/1.1\r\nhost: a\r\n", "PRI * HTTP/2.0\r\n"][number % 4];
             client.send(part).await;
             half.push(client);
@@ -415,7 +415,7 @@ async fn half_sent_heads_keep_no_new_client_out() {
         for _ in 0..5 {
             assert_eq!(server.connect().await.get("/").await.status, 200);
         }
-        // The oldest was cut.
+        // The oldest connection was closed.
         half.remove(0).closed().await;
         server.state.go_on.add_permits(1);
         assert_eq!(good.response().await.status, 200);
@@ -423,7 +423,7 @@ async fn half_sent_heads_keep_no_new_client_out() {
 }
 
 #[tokio::test]
-async fn half_a_second_head_keeps_no_new_client_out() {
+async fn an_incomplete_second_head_does_not_block_new_clients() {
     for limits in capped(2) {
         let server = Server::start(limits).await;
         let mut half = [server.connect().await, server.connect().await];
@@ -431,7 +431,7 @@ async fn half_a_second_head_keeps_no_new_client_out() {
             assert_eq!(client.get("/").await.status, 200);
             client.send("GET / HTTP/1.1\r\nho").await;
         }
-        // Until the server has read it.
+        // Wait until the server has read it.
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert_eq!(server.connect().await.get("/").await.status, 200);
         half[0].closed().await;
@@ -439,8 +439,8 @@ async fn half_a_second_head_keeps_no_new_client_out() {
 }
 
 #[tokio::test]
-async fn a_new_connection_does_not_give_way_to_the_next_one() {
-    // Ticks are rare, so that everything here has just begun.
+async fn a_new_connection_is_not_evicted_by_the_next_one() {
+    // Sweeps are rare, so that all connections are new.
     for limits in capped(4).map(|limits| ConnectionLimits { sweep: Duration::from_secs(600), ..limits }) {
         let server = Server::start(limits).await;
         let mut half = Vec::new();
@@ -449,25 +449,25 @@ async fn a_new_connection_does_not_give_way_to_the_next_one() {
             client.send("GET / HT").await;
             half.push(client);
         }
-        // Until the server has read them.
+        // Wait until the server has read them.
         tokio::time::sleep(Duration::from_millis(100)).await;
         let mut new = [server.connect().await, server.connect().await, server.connect().await];
         for client in &mut new {
             assert_eq!(client.get("/").await.status, 200);
-            // A connection that was just in use is not idle either.
+            // A recently used connection is not idle either.
             assert_eq!(client.get("/").await.status, 200);
         }
     }
 }
 
 #[tokio::test]
-async fn an_idle_connection_gives_way_to_a_new_client() {
+async fn an_idle_connection_is_evicted_by_a_new_client() {
     for limits in capped(2) {
         let server = Server::start(limits).await;
         let mut idle = [server.connect().await, server.connect().await];
         for client in &mut idle {
             assert_eq!(client.get("/").await.status, 200);
-            // Longer than a few ticks, so that it is idle, and that there is an order.
+            // Longer than a few sweeps, so that the connections are idle and have an order.
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
         assert_eq!(server.connect().await.get("/").await.status, 200);
@@ -477,7 +477,7 @@ async fn an_idle_connection_gives_way_to_a_new_client() {
     }
 }
 
-/// The system lets a client connect while the backlog has room, though nothing accepts it yet.
+/// The operating system completes connections while the backlog has room, even before they are accepted.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_burst_of_clients_waits_to_be_accepted() {
@@ -493,7 +493,7 @@ async fn a_burst_of_clients_waits_to_be_accepted() {
 }
 
 #[tokio::test]
-async fn the_cap_per_address_can_be_off() {
+async fn the_limit_per_address_can_be_off() {
     let server = Server::start(ConnectionLimits { connections_per_address: None, ..lax() }).await;
     let mut clients = Vec::new();
     for _ in 0..300 {
@@ -517,7 +517,7 @@ async fn a_panic_ends_one_connection() {
 }
 
 #[tokio::test]
-async fn the_service_learns_the_address() {
+async fn the_service_gets_the_address_of_the_client() {
     let server = Server::start(lax()).await;
     let mut client = server.connect().await;
     let address = client.stream.local_addr().unwrap();
@@ -592,7 +592,7 @@ async fn http2_with_prior_knowledge_is_served() {
 }
 
 #[tokio::test]
-async fn an_http2_request_under_way_survives_limits_and_drain() {
+async fn a_running_http2_request_survives_limits_and_drain() {
     let server =
         Server::start(ConnectionLimits { header_read: LIMIT, keep_alive_idle: LIMIT, ..lax() }).await;
     let (mut client, running) = server.http2().await;
@@ -612,7 +612,7 @@ async fn an_http2_request_under_way_survives_limits_and_drain() {
 
 #[tokio::test]
 async fn an_idle_http2_connection_is_closed() {
-    // The pings are no sign of life: the client's library answers them by itself.
+    // Responses to pings are not activity, because the client's library sends them automatically.
     let ping = Duration::from_millis(20);
     let server = Server::start(ConnectionLimits { keep_alive_idle: LIMIT, h2_ping: ping, ..lax() }).await;
     let (mut client, running) = server.http2().await;
@@ -621,7 +621,7 @@ async fn an_idle_http2_connection_is_closed() {
 }
 
 #[tokio::test]
-async fn the_drain_deadline_cuts_http2_too() {
+async fn the_drain_deadline_closes_http2_connections_too() {
     let server = Server::start(ConnectionLimits { drain: LIMIT, ..lax() }).await;
     let (mut client, _running) = server.http2().await;
     let response = tokio::spawn(client.send_request(get("/wait")));
@@ -630,7 +630,7 @@ async fn the_drain_deadline_cuts_http2_too() {
     assert!(within(response).await.unwrap().is_err());
     let state = server.state.clone();
     server.ended().await;
-    // The handler ran in a task of its own, which must not outlive the connection.
+    // The handler runs in a separate task, which must not outlive the connection.
     within(async {
         while Arc::strong_count(&state) > 1 {
             tokio::task::yield_now().await;
@@ -639,7 +639,7 @@ async fn the_drain_deadline_cuts_http2_too() {
     .await;
 }
 
-/// Runs itself as a child that may open few files, and talks to the listener in there.
+/// Runs this test again in a child process that may open few files, and connects to the listener there.
 #[cfg(target_os = "linux")]
 #[test]
 fn survives_a_lack_of_descriptors() {
@@ -674,7 +674,7 @@ fn survives_a_lack_of_descriptors() {
             client.send("GET / HTTP/1.1\r\n\r\n").await;
             clients.push(client);
         }
-        // More than the child can accept, so the last wait until the first are gone.
+        // More than the child can accept, so the last ones wait until the first are closed.
         let mut unlucky = clients.split_off(30);
         for client in &mut clients[..20] {
             assert_eq!(client.response().await.status, 200);
@@ -690,7 +690,7 @@ fn survives_a_lack_of_descriptors() {
     child.wait().unwrap();
 }
 
-/// A listener with a service for the tests, on a port of its own.
+/// A listener with a service for the tests, on its own port.
 struct Server {
     address: SocketAddr,
     trigger: DrainTrigger,
@@ -702,7 +702,7 @@ struct State {
     drain: Drain,
     /// A permit for each `/wait` that has begun.
     entered: Semaphore,
-    /// A permit for each `/wait` that may go on.
+    /// A permit for each `/wait` that may continue.
     go_on: Semaphore,
     /// A permit for each `/endless` that has ended.
     endless_ended: Semaphore,
@@ -778,7 +778,7 @@ impl Server {
     }
 }
 
-/// An HTTP/1 client that hides nothing.
+/// A raw HTTP/1 client.
 struct Client {
     stream: TcpStream,
 }
@@ -861,7 +861,7 @@ async fn answer(
     Ok(response)
 }
 
-/// A body without an end that counts what is taken from it.
+/// An endless body that counts the bytes that are read from it.
 struct Endless(Arc<State>);
 
 impl Body for Endless {
@@ -884,7 +884,7 @@ impl Drop for Endless {
     }
 }
 
-/// A body that ends when the drain begins, as streams of events have to.
+/// A body that ends when the drain begins, as event streams have to.
 struct UntilDrained(Pin<Box<dyn Future<Output = ()> + Send + Sync>>);
 
 impl Body for UntilDrained {
@@ -904,5 +904,5 @@ fn get(path: &str) -> Request<Empty<Bytes>> {
 }
 
 async fn within<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future).await.expect("it took too long")
+    tokio::time::timeout(PATIENCE, future).await.expect("timed out")
 }

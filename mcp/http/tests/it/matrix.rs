@@ -1,5 +1,5 @@
-//! Where the reference servers are wrong or lax: one test for each row of the measured matrix, with the
-//! answer that is right.
+//! Cases in which the reference servers are wrong or lax: one test for each row of the measured matrix,
+//! with the correct response.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
@@ -26,7 +26,7 @@ async fn an_unknown_revision_is_negotiated_and_never_echoed() {
 }
 
 #[tokio::test]
-async fn refuses_a_foreign_origin_even_with_a_good_host() {
+async fn rejects_a_foreign_origin_even_with_an_allowed_host() {
     let server = server().await;
     for ask in [Ask::initialize(LATEST), Ask::modern("tools/list", json!({}))] {
         server.send(&ask.clone().header("origin", "http://evil.example.com")).await.refused(403, -32600);
@@ -35,7 +35,7 @@ async fn refuses_a_foreign_origin_even_with_a_good_host() {
 }
 
 #[tokio::test]
-async fn refuses_a_foreign_host_unless_it_is_listed() {
+async fn rejects_a_foreign_host_unless_it_is_listed() {
     let server = server().await;
     for host in ["evil.example.com", "evil.example.com:80", "localhost.evil.example.com", "", "0.0.0.0"] {
         let ask = Ask::modern("tools/list", json!({})).with("host", host);
@@ -59,7 +59,7 @@ async fn refuses_a_foreign_host_unless_it_is_listed() {
 }
 
 #[tokio::test]
-async fn bad_json_is_a_parse_error_in_json() {
+async fn invalid_json_is_a_json_rpc_parse_error() {
     let server = server().await;
     let message = server.send(&Ask::post("{\"jsonrpc\":")).await.refused(400, -32700);
     assert!(message.get("id").is_none(), "{message}");
@@ -75,7 +75,7 @@ async fn a_batch_with_a_modern_claim_is_an_invalid_request() {
 }
 
 #[tokio::test]
-async fn a_null_id_is_an_invalid_request_and_no_notification() {
+async fn a_null_id_is_an_invalid_request_and_not_a_notification() {
     let server = server().await;
     let ask = Ask::modern("tools/list", json!({})).edit(|message| message["id"] = Value::Null);
     let message = server.send(&ask).await.refused(400, -32600);
@@ -83,7 +83,7 @@ async fn a_null_id_is_an_invalid_request_and_no_notification() {
 }
 
 #[tokio::test]
-async fn an_unknown_log_level_is_refused() {
+async fn rejects_an_unknown_log_level() {
     let server = server().await;
     let level = |level: Value| {
         let meta = json!({"io.modelcontextprotocol/logLevel": level});
@@ -96,7 +96,7 @@ async fn an_unknown_log_level_is_refused() {
 }
 
 #[tokio::test]
-async fn an_unknown_cursor_is_refused() {
+async fn rejects_an_unknown_cursor() {
     let server = server().await;
     let session = server.session(LATEST).await;
     for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
@@ -109,7 +109,7 @@ async fn an_unknown_cursor_is_refused() {
 }
 
 #[tokio::test]
-async fn any_accept_header_is_served() {
+async fn every_accept_header_is_accepted() {
     let server = server().await;
     let session = server.session(LATEST).await;
     for accept in [Some("*/*"), Some("application/json"), Some("text/html"), Some(""), None] {
@@ -119,7 +119,7 @@ async fn any_accept_header_is_served() {
             server.send(&ask).await.result();
         }
     }
-    // Alone or first, a stream is what it gets.
+    // A client that names streams alone or first gets a stream.
     let ask = Ask::modern("tools/list", json!({})).with("accept", "text/event-stream");
     let answers = server.open(&ask).await.rest().await;
     assert_eq!((answers.len(), &answers[0]["id"]), (1, &json!(1)));
@@ -177,7 +177,7 @@ async fn get_and_delete_with_a_modern_version_are_405() {
         let ask = Ask::new(method, "/mcp")
             .header("accept", "text/event-stream")
             .header("mcp-protocol-version", MODERN);
-        // It does not matter whether a session is named, too.
+        // A session id makes no difference.
         for ask in [ask.clone(), ask.header("mcp-session-id", &session.id)] {
             let reply = server.send(&ask).await;
             reply.refused(405, -32600);
@@ -188,7 +188,7 @@ async fn get_and_delete_with_a_modern_version_are_405() {
 }
 
 #[tokio::test]
-async fn a_missing_or_unknown_session_is_told_in_json_rpc() {
+async fn a_missing_or_unknown_session_is_a_json_rpc_error() {
     let server = server().await;
     let mut session = server.session(LATEST).await;
     let missing = session.ping().without("mcp-session-id");
@@ -252,9 +252,9 @@ async fn discover_is_answered_in_json_with_the_id_of_the_request() {
 }
 
 #[tokio::test]
-async fn a_modern_call_that_says_nothing_is_answered_in_json() {
+async fn a_modern_call_without_messages_is_answered_with_json() {
     let server = server().await;
-    // At once, and after some time.
+    // The first call ends immediately, the second after some time.
     assert_eq!(server.send(&Ask::modern_call("echo", json!({}))).await.tool_text(), "{}");
     let wait = server.send_in_background(Ask::modern_call("wait", json!({})));
     server.watch.has_begun(1).await;

@@ -1,4 +1,4 @@
-//! Sessions: their ids, whose they are, how many there are, when they end; and doing without them.
+//! Sessions: ids, owners, limits, expiry, and the modes without sessions.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
@@ -33,11 +33,11 @@ async fn ids_are_visible_ascii_and_cannot_be_guessed() {
         let reply = client.send(&Ask::initialize(LATEST)).await;
         let id = reply.header("mcp-session-id").unwrap().to_owned();
         assert!(id.bytes().all(|byte| (0x21..=0x7e).contains(&byte)), "{id}");
-        // Base64: six bits a letter. 128 of them need 22.
+        // Base64 has six bits per character, so 128 bits need 22 characters.
         assert!(id.len() >= 22, "{id}");
         assert!(ids.insert(id));
     }
-    // In no position are all the same, as they would be in a counter or a timestamp.
+    // No position has the same character in all ids, as it would in a counter or a timestamp.
     for position in 0..22 {
         let letters: HashSet<u8> = ids.iter().map(|id| id.as_bytes()[position]).collect();
         assert!(letters.len() >= 4, "position {position} has {letters:?}");
@@ -45,7 +45,7 @@ async fn ids_are_visible_ascii_and_cannot_be_guessed() {
 }
 
 #[tokio::test]
-async fn a_session_is_named_on_the_answer_to_initialize_only() {
+async fn only_the_response_to_initialize_has_a_session_id() {
     let server = server().await;
     let session = server.session(LATEST).await;
     assert_eq!(server.send(&session.ping()).await.header("mcp-session-id"), None);
@@ -67,7 +67,7 @@ async fn a_missing_id_is_400() {
 }
 
 #[tokio::test]
-async fn an_unknown_id_is_404_whatever_is_asked() {
+async fn an_unknown_id_is_404_for_every_request() {
     let server = server().await;
     let session = server.session(LATEST).await;
     let other_spelling = session.id.to_ascii_lowercase();
@@ -99,7 +99,7 @@ async fn an_unknown_id_is_404_whatever_is_asked() {
 }
 
 #[tokio::test]
-async fn a_deleted_session_is_gone() {
+async fn a_deleted_session_is_404() {
     let server = server().await;
     let session = server.session(LATEST).await;
     let other = server.session(LATEST).await;
@@ -149,7 +149,7 @@ async fn the_order_of_the_first_messages_does_not_matter() {
 }
 
 #[tokio::test]
-async fn notifications_and_responses_are_accepted_without_a_word() {
+async fn notifications_and_responses_get_202_without_a_body() {
     let server = server().await;
     let session = server.session(LATEST).await;
     for body in [
@@ -167,7 +167,7 @@ async fn notifications_and_responses_are_accepted_without_a_word() {
 // Callers.
 
 #[tokio::test]
-async fn another_callers_session_is_404() {
+async fn a_session_of_another_caller_is_404() {
     let server = TestServer::start(trusting(Settings::default())).await;
     let session = server.session_of(LATEST, from("alice")).await;
     for stranger in [Some("bob"), Some("Alice"), None] {
@@ -188,7 +188,7 @@ async fn another_callers_session_is_404() {
 }
 
 #[tokio::test]
-async fn equal_request_ids_of_two_sessions_do_not_meet() {
+async fn equal_request_ids_of_two_sessions_are_independent() {
     let server = server().await;
     let [one, two] = [server.session(LATEST).await, server.session(LATEST).await];
     let first = server.send_in_background(one.call(1, "wait", json!({})));
@@ -201,13 +201,13 @@ async fn equal_request_ids_of_two_sessions_do_not_meet() {
     assert_eq!(second.await.unwrap().tool_text(), "waited");
 }
 
-// Caps.
+// Limits.
 
 fn capped(limits: SessionLimits) -> Settings {
     trusting(Settings { session_limits: limits, ..Settings::default() })
 }
 
-/// A session with an open stream: it is in use, and does not give way to another.
+/// A session with an open stream. It is in use and cannot be evicted.
 struct InUse {
     session: Session,
     change: fn(Ask) -> Ask,
@@ -238,7 +238,7 @@ fn bob(ask: Ask) -> Ask {
     ask.header("x-caller", "bob")
 }
 
-/// Checks that one more session is refused, and that those there are still work.
+/// Checks that one more session is rejected and that the existing ones still work.
 async fn is_full(server: &TestServer, open: Ask, kept: &[&InUse]) {
     let reply = server.send(&open).await;
     assert_eq!(reply.refused(503, 503)["id"], "open");
@@ -250,7 +250,7 @@ async fn is_full(server: &TestServer, open: Ask, kept: &[&InUse]) {
 }
 
 #[tokio::test]
-async fn sessions_in_use_have_a_cap_together() {
+async fn the_total_number_of_sessions_in_use_is_limited() {
     let limits = SessionLimits { total: 3, ..SessionLimits::default() };
     let server = TestServer::start(capped(limits)).await;
     let one = InUse::open(&server, alice).await;
@@ -260,13 +260,13 @@ async fn sessions_in_use_have_a_cap_together() {
     is_full(&server, Ask::initialize(LATEST), &[&one, &two, &three]).await;
     // Requests that need no session are served.
     server.send(&from("erin")(Ask::modern_call("echo", json!({})))).await.result();
-    // Room again.
+    // A deleted session makes room for another.
     assert_eq!(server.send(&bob(two.session.delete())).await.status, 204);
     server.session_of(LATEST, from("dave")).await;
 }
 
 #[tokio::test]
-async fn sessions_in_use_of_one_caller_have_a_cap() {
+async fn the_number_of_sessions_in_use_of_one_caller_is_limited() {
     let limits = SessionLimits { per_caller: 2, ..SessionLimits::default() };
     let server = TestServer::start(capped(limits)).await;
     let [one, two] = [InUse::open(&server, alice).await, InUse::open(&server, alice).await];
@@ -278,7 +278,7 @@ async fn sessions_in_use_of_one_caller_have_a_cap() {
 }
 
 #[tokio::test]
-async fn anonymous_sessions_in_use_have_a_cap_together() {
+async fn the_total_number_of_anonymous_sessions_in_use_is_limited() {
     let limits = SessionLimits { anonymous: 2, ..SessionLimits::default() };
     let server = TestServer::start(capped(limits)).await;
     let [one, two] = [InUse::open(&server, anonymous).await, InUse::open(&server, anonymous).await];
@@ -301,12 +301,12 @@ async fn a_full_store_evicts_the_session_that_was_idle_longest() {
     for session in [first, third, fourth] {
         server.send(&session.ping()).await.result();
     }
-    // The cap of one kind of caller costs the others nothing.
+    // The limit of one kind of caller does not affect the others.
     server.send(&alice(known.ping())).await.result();
 }
 
 #[tokio::test]
-async fn a_caller_at_its_cap_evicts_its_own_session() {
+async fn a_caller_at_its_limit_evicts_its_own_session() {
     let limits = SessionLimits { per_caller: 1, ..SessionLimits::default() };
     let server = TestServer::start(capped(limits)).await;
     let others = server.session_of(LATEST, bob).await;
@@ -322,7 +322,7 @@ async fn a_session_that_only_sent_initialize_is_evicted_first() {
     let limits = SessionLimits { anonymous: 2, ..SessionLimits::default() };
     let server = TestServer::start(capped(limits)).await;
     let old = server.session(LATEST).await;
-    // Newer, but nothing came after `initialize`.
+    // This session is newer, but no message followed `initialize`.
     let opened = server.send(&Ask::initialize(LATEST)).await;
     let unused = Session { id: opened.header("mcp-session-id").unwrap().to_owned(), revision: LATEST };
     server.session(LATEST).await;
@@ -338,7 +338,7 @@ async fn a_session_has_time_for_its_second_message() {
     for _ in 0..6 {
         server.session(LATEST).await;
     }
-    // Two clients at once: the second one opens its session before the first has said anything more.
+    // The second client opens its session before the first one sends its second message.
     let opened = server.send(&Ask::initialize(LATEST)).await;
     let first = Session { id: opened.header("mcp-session-id").unwrap().to_owned(), revision: LATEST };
     server.session(LATEST).await;
@@ -360,7 +360,7 @@ async fn a_session_with_a_running_call_is_not_evicted() {
 }
 
 #[tokio::test]
-async fn a_flood_of_sessions_keeps_no_client_out() {
+async fn opening_many_sessions_does_not_lock_out_other_clients() {
     let limits =
         SessionLimits { anonymous: 50, flood_delay: Duration::from_millis(1), ..SessionLimits::default() };
     let server = TestServer::start(capped(limits)).await;
@@ -370,7 +370,7 @@ async fn a_flood_of_sessions_keeps_no_client_out() {
         let opened = attacker.send(&Ask::initialize(LATEST)).await;
         assert_eq!(opened.status, 200);
         if number % 2 == 0 {
-            // Half of them look used.
+            // Half of the sessions send a second message.
             let id = opened.header("mcp-session-id").unwrap().to_owned();
             attacker.send(&Session { id, revision: LATEST }.ping()).await.result();
         }
@@ -386,7 +386,7 @@ async fn a_flood_of_sessions_keeps_no_client_out() {
 }
 
 #[tokio::test]
-async fn a_flood_of_sessions_waits_for_its_answers() {
+async fn opening_sessions_too_fast_delays_the_responses() {
     let delay = Duration::from_millis(300);
     let limits = SessionLimits { anonymous: 4, flood_delay: delay, ..SessionLimits::default() };
     let server = TestServer::start(capped(limits)).await;
@@ -402,7 +402,7 @@ async fn a_flood_of_sessions_waits_for_its_answers() {
 }
 
 #[tokio::test]
-async fn sixteen_calls_of_one_session_run_at_once() {
+async fn sixteen_calls_of_one_session_run_concurrently() {
     let server = server().await;
     let [session, other] = [server.session(LATEST).await, server.session(LATEST).await];
     let calls: Vec<_> =
@@ -411,7 +411,7 @@ async fn sixteen_calls_of_one_session_run_at_once() {
     let reply = server.send(&session.call(99, "wait", json!({}))).await;
     assert_eq!(reply.refused(429, 429)["id"], 99);
     assert_eq!(reply.header("retry-after"), Some("1"));
-    // What is no call goes on, and so do others.
+    // Other requests of the session and other sessions are not affected.
     server.send(&session.ping()).await.result();
     server.send(&session.request(1, "tools/list", json!({}))).await.result();
     assert_eq!(server.send(&other.call(1, "echo", json!({}))).await.tool_text(), "{}");
@@ -447,7 +447,7 @@ async fn calls_over_the_servers_limit_wait_and_then_are_429() {
     let first = server.send_in_background(Ask::modern_call("wait", json!({})));
     server.watch.has_begun(1).await;
     let second = server.send_in_background(Ask::modern_call("wait", json!({})));
-    // The second is there when a third is refused.
+    // The second call is queued once a third one is rejected.
     let reply = loop {
         let third = server.send_in_background(Ask::modern_call("wait", json!({})));
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -465,7 +465,7 @@ async fn calls_over_the_servers_limit_wait_and_then_are_429() {
     assert_eq!(second.await.unwrap().tool_text(), "waited");
 }
 
-// Expiry. The clock of the sessions ticks in whole seconds.
+// Expiry. The session clock has a resolution of one second.
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -489,7 +489,7 @@ async fn an_idle_session_expires() {
 }
 
 #[tokio::test]
-async fn a_session_nobody_uses_after_initialize_expires_earlier() {
+async fn a_session_without_a_message_after_initialize_expires_earlier() {
     let server = TestServer::start(expiring(|limits| limits.opening = SECOND)).await;
     let reply = server.send(&Ask::initialize(LATEST)).await;
     let never_used = Session { id: reply.header("mcp-session-id").unwrap().to_owned(), revision: LATEST };
@@ -500,7 +500,7 @@ async fn a_session_nobody_uses_after_initialize_expires_earlier() {
 }
 
 #[tokio::test]
-async fn every_session_expires_in_the_end() {
+async fn every_session_expires_after_its_maximum_lifetime() {
     let server = TestServer::start(expiring(|limits| limits.absolute = 2 * SECOND)).await;
     let session = server.session(LATEST).await;
     let mut stream = server.open(&session.get()).await;
@@ -510,7 +510,7 @@ async fn every_session_expires_in_the_end() {
     }
     tokio::time::sleep(5 * SECOND / 2).await;
     server.send(&session.ping()).await.refused(404, -32001);
-    // Its stream has ended with it.
+    // Its stream has ended too.
     assert_eq!(stream.rest().await, Vec::<serde_json::Value>::new());
 }
 
@@ -534,7 +534,7 @@ async fn a_session_with_a_running_call_never_expires() {
 }
 
 #[tokio::test]
-async fn a_session_whose_stream_is_read_does_not_idle() {
+async fn a_session_with_a_connected_stream_is_not_idle() {
     let server = TestServer::start(expiring(|limits| limits.idle = SECOND)).await;
     let session = server.session(LATEST).await;
     let _stream = server.open(&session.get()).await;
@@ -543,13 +543,13 @@ async fn a_session_whose_stream_is_read_does_not_idle() {
 }
 
 #[tokio::test]
-async fn the_idle_time_begins_when_the_last_stream_is_cut() {
+async fn the_idle_time_begins_when_the_last_stream_is_disconnected() {
     let server = TestServer::start(expiring(|limits| limits.idle = 2 * SECOND)).await;
     let session = server.session(LATEST).await;
     let mut stream = server.open(&session.get()).await;
     let Some(Event { id: Some(id), .. }) = stream.next().await else { panic!("no opening event") };
     tokio::time::sleep(3 * SECOND).await;
-    // A proxy cuts it; the client comes back after a moment.
+    // A proxy closes the connection, and the client reconnects soon after.
     drop(stream);
     tokio::time::sleep(SECOND / 2).await;
     let _stream = server.open(&session.resume(&id)).await;
@@ -590,7 +590,7 @@ async fn without_sessions_no_id_is_given_and_none_is_needed() {
     }
     let call = |tool| alone(1, "tools/call", json!({"name": tool}));
     assert_eq!(server.send(&call("echo")).await.tool_text(), "{}");
-    // There is no way back to the client.
+    // The server cannot send requests to the client.
     let refused = server.send(&call("ask_name")).await.result();
     assert_eq!(refused["isError"], true);
     for method in ["GET", "DELETE"] {
@@ -604,7 +604,7 @@ async fn without_sessions_no_id_is_given_and_none_is_needed() {
 }
 
 #[tokio::test]
-async fn without_sessions_a_call_that_speaks_is_streamed_without_ids() {
+async fn without_sessions_a_call_with_messages_is_streamed_without_ids() {
     let server = TestServer::start(Settings { sessions: SessionMode::Off, ..Settings::default() }).await;
     let meta = json!({"progressToken": "t"});
     let ask = alone(7, "tools/call", json!({"name": "tell_and_wait", "_meta": meta}));
@@ -629,7 +629,7 @@ async fn sessions_can_be_optional() {
 }
 
 #[tokio::test]
-async fn json_only_means_no_stream_whatever_is_said() {
+async fn json_only_never_streams() {
     let server = TestServer::start(Settings { json_only: true, ..Settings::default() }).await;
     let session = server.session(LATEST).await;
     let text =
@@ -649,32 +649,32 @@ async fn json_only_means_no_stream_whatever_is_said() {
 }
 
 #[tokio::test]
-async fn json_only_refuses_to_ask_the_client_cleanly() {
+async fn json_only_rejects_requests_to_the_client() {
     let server = TestServer::start(Settings { json_only: true, ..Settings::default() }).await;
     let session = server.session(LATEST).await;
     let refused = server.send(&session.call(1, "ask_name", json!({}))).await.result();
     assert_eq!(refused["isError"], true);
     let text = refused["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("cannot be asked"), "{text}");
-    // From 2026-07-28 on the question is the result, and no stream is needed.
+    // From 2026-07-28 on the request to the client is part of the result and needs no stream.
     let ask = Ask::enveloped("tools/call", json!({"name": "ask_name"}), json!({"elicitation": {}}));
     assert_eq!(server.send(&ask).await.result()["resultType"], "input_required");
 }
 
 #[tokio::test]
-async fn json_only_does_not_listen() {
+async fn json_only_answers_a_subscription_immediately() {
     let server = TestServer::start(Settings { json_only: true, ..Settings::default() }).await;
     let filter = json!({"notifications": {"toolsListChanged": true}});
     let ask = Ask::modern("subscriptions/listen", filter);
-    // It would never be answered, and nothing could be sent meanwhile: whatever comes, it must come.
+    // A subscription without a stream would never end, so the request must get some response.
     let reply = server.send(&ask).await;
     assert!(reply.json().get("id").is_some());
 }
 
-// Many.
+// Many clients and sessions.
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_at_the_same_time_never_get_each_others_answers() {
+async fn concurrent_clients_never_get_responses_of_each_other() {
     let server = Arc::new(server().await);
     let mut clients = tokio::task::JoinSet::new();
     for client in 0..20 {
@@ -706,10 +706,10 @@ async fn clients_at_the_same_time_never_get_each_others_answers() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_comes_and_goes_leaves_nothing_behind() {
+fn closed_sessions_and_connections_leak_no_memory() {
     use crate::client::{ChildServer, Client};
     let settings = || (attentive(), ServerLimits::default());
-    let child = ChildServer::start("sessions::what_comes_and_goes_leaves_nothing_behind", settings);
+    let child = ChildServer::start("sessions::closed_sessions_and_connections_leak_no_memory", settings);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut client = Client::connect(child.address).await;
@@ -738,7 +738,7 @@ fn what_comes_and_goes_leaves_nothing_behind() {
             round().await;
         }
         let each = child.memory().saturating_sub(before) / 800;
-        assert!(each < 256, "{each} bytes are left of each round");
+        assert!(each < 256, "each round leaks {each} bytes");
     });
 }
 
@@ -759,7 +759,7 @@ fn ten_thousand_idle_sessions_cost_at_most_1_kb_each() {
         for _ in 0..8 {
             clients.push(Client::connect(child.address).await);
         }
-        // Several requests at a time on each connection: half of the time is spent on waking up.
+        // Each connection sends several requests at a time, which takes half as long.
         const AT_ONCE: usize = 25;
         let open = Ask::initialize(LATEST).bytes().repeat(AT_ONCE);
         let mut ids = Vec::new();
@@ -787,7 +787,7 @@ fn ten_thousand_idle_sessions_cost_at_most_1_kb_each() {
         let each = child.memory().saturating_sub(before) / opened;
         assert!(each <= 1024, "{each} bytes for each of {opened} sessions");
 
-        // One more takes the place of one of the first.
+        // One more session replaces one of the first.
         clients[0].send(&Ask::initialize(LATEST)).await.result();
         let session = |id: &String| Session { id: id.clone(), revision: LATEST };
         let mut evicted = 0;

@@ -1,5 +1,6 @@
-//! Requests that two servers could read in two ways. A proxy in front may have taken the hidden request for a part of a
-//! body: it must never run, and the connection must not be used again once it is unclear where a request ends.
+//! Request smuggling: requests that two servers could parse in two ways. A proxy may have forwarded the hidden
+//! request as a part of a body. It must never run, and the connection must not be reused if the end of a
+//! request is ambiguous.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
@@ -11,15 +12,15 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::client::{Ask, TestServer};
 
-/// Longer than anything here takes, and not too long for those who stay silent.
+/// The time to wait for a response. It is short, because some connections stay silent.
 const SILENCE: Duration = Duration::from_millis(500);
 
-/// The request that must not run: a call that leaves a trace.
+/// The hidden request, which must not run. The fixture records its call.
 fn hidden() -> Vec<u8> {
     Ask::modern_call("wait", json!({})).bytes()
 }
 
-/// A whole call of `echo` without its head's last line.
+/// The head of a call of `echo` with these framing headers.
 fn head(framing: &str) -> Vec<u8> {
     let ask = Ask::modern_call("echo", json!({}));
     let bytes = String::from_utf8(ask.body(Vec::new()).bytes()).unwrap();
@@ -41,7 +42,8 @@ fn chunked(body: &[u8]) -> Vec<u8> {
     chunks
 }
 
-/// Sends the bytes and returns the status of every answer that comes, until the connection is closed or silent.
+/// Sends the bytes and returns the status of every answer that comes, until the connection is closed
+/// or silent.
 async fn answers(server: &TestServer, bytes: &[u8]) -> Vec<u16> {
     let mut client = server.connect().await;
     // The server may have closed before it has read everything.
@@ -52,7 +54,8 @@ async fn answers(server: &TestServer, bytes: &[u8]) -> Vec<u16> {
     text.split("HTTP/1.1 ").skip(1).map(|answer| answer[..3].parse().unwrap()).collect()
 }
 
-/// Checks that the request is refused, or answered as the last one of its connection; the hidden one never runs.
+/// Checks that the request is rejected or is the last one of its connection, and that the hidden one
+/// never runs.
 #[track_caller]
 fn is_harmless(server: &TestServer, what: &str, answers: &[u16]) {
     assert!(answers.len() <= 1, "{what}: {answers:?}");
@@ -60,7 +63,7 @@ fn is_harmless(server: &TestServer, what: &str, answers: &[u16]) {
 }
 
 #[tokio::test]
-async fn a_request_with_two_lengths_hides_no_other() {
+async fn a_request_with_two_lengths_hides_no_other_request() {
     let server = TestServer::start(Settings::default()).await;
     let (body, hidden) = (body(), hidden());
     let mut both = chunked(&body);
@@ -91,7 +94,7 @@ async fn a_request_with_two_lengths_hides_no_other() {
         let bytes = [head(&framing), rest.clone()].concat();
         let answers = answers(&server, &bytes).await;
         is_harmless(&server, &framing, &answers);
-        // Of a length and chunks, the chunks count, and the connection is closed.
+        // With a length and chunks, the chunks are used and the connection is closed.
         let has_both = framing.contains("transfer-encoding: chunked\r\n")
             || framing.ends_with("\r\ntransfer-encoding: chunked");
         assert!(has_both || answers != [200], "{framing}");
@@ -100,7 +103,7 @@ async fn a_request_with_two_lengths_hides_no_other() {
 }
 
 #[tokio::test]
-async fn broken_chunks_hide_no_request() {
+async fn invalid_chunks_hide_no_request() {
     let server = TestServer::start(Settings::default()).await;
     let (body, hidden) = (String::from_utf8(body()).unwrap(), String::from_utf8(hidden()).unwrap());
     let size = format!("{:x}", body.len());
@@ -136,7 +139,7 @@ async fn odd_heads_hide_no_request() {
         format!("x-a: b\r{length}"),
         format!("x-a: \0b\r\n{length}"),
         format!("x a: b\r\n{length}"),
-        // Hop by hop: the length is not taken away.
+        // A `connection` header does not remove the length.
         format!("connection: content-length\r\nupgrade: h2c\r\nx-a\r\n{length}"),
     ] {
         let answers = answers(&server, &[head(&framing), plain.clone()].concat()).await;
@@ -166,7 +169,7 @@ async fn the_body_of_a_request_without_one_is_not_the_next_request() {
 }
 
 #[tokio::test]
-async fn the_host_of_an_absolute_address_counts() {
+async fn the_host_of_an_absolute_uri_is_checked() {
     let server = TestServer::start(Settings::default()).await;
     for (address, host) in [
         ("http://evil.example/mcp", "localhost"),

@@ -1,4 +1,4 @@
-//! Streams: when an answer is one, what its events look like, how it is taken up again.
+//! Streams: when a response is a stream, the form of its events, and how it is resumed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
@@ -16,20 +16,20 @@ use serde_json::{Value, json};
 
 use crate::client::{Ask, Client, Event, Events, LATEST, TestServer, attentive, text_of, trusting, within};
 
-/// Long enough for what should not come to come.
+/// Long enough to detect an unexpected message.
 const A_WHILE: Duration = Duration::from_millis(200);
 
 async fn server() -> TestServer {
     TestServer::start(Settings::default()).await
 }
 
-/// A modern call that wants to hear everything.
+/// A modern call that requests log messages of all levels.
 fn telling(tool: &str, arguments: Value) -> Ask {
     let meta = json!({"progressToken": "t", "io.modelcontextprotocol/logLevel": "debug"});
     Ask::modern("tools/call", json!({"name": tool, "arguments": arguments, "_meta": meta}))
 }
 
-/// Changes the tools, so that whoever wants to know of it hears of it once.
+/// Changes the list of tools, which causes one notification for each subscriber.
 fn change_tools(server: &TestServer) {
     static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -41,7 +41,7 @@ fn is_tools_changed(message: &Value) -> bool {
     message["method"] == "notifications/tools/list_changed"
 }
 
-/// Checks what the head of every stream says.
+/// Checks the headers that every stream has.
 fn check_head(stream: &Events) {
     assert_eq!(stream.head.status, 200);
     assert_eq!(stream.head.header("content-type"), Some("text/event-stream"));
@@ -61,10 +61,10 @@ fn initialize(revision: &str) -> Value {
     request(0, "initialize", params)
 }
 
-// What an answer is.
+// The form of a response.
 
 #[tokio::test]
-async fn a_call_that_says_nothing_is_answered_in_json() {
+async fn a_call_without_messages_is_answered_with_json() {
     let server = server().await;
     let session = server.session(LATEST).await;
     assert_eq!(server.send(&session.call(1, "echo", json!({}))).await.tool_text(), "{}");
@@ -75,7 +75,7 @@ async fn a_call_that_says_nothing_is_answered_in_json() {
 }
 
 #[tokio::test]
-async fn a_call_that_says_something_is_answered_by_a_stream() {
+async fn a_call_with_messages_is_answered_with_a_stream() {
     let server = server().await;
     let session = server.session(LATEST).await;
     let ask = session.call(5, "count", json!({"messages": 3})).header("accept-encoding", "gzip, deflate");
@@ -97,12 +97,12 @@ async fn a_call_that_says_something_is_answered_by_a_stream() {
     assert_eq!(last.message()["id"], 5);
     assert_eq!(text_of(&last.message()["result"]), "said 3 things");
     assert_eq!(stream.next().await, None);
-    // The connection goes on.
+    // The connection can be reused.
     stream.into_client().send(&session.ping()).await.result();
 }
 
 #[tokio::test]
-async fn every_stream_of_a_session_has_a_number_of_its_own() {
+async fn every_stream_of_a_session_has_its_own_number() {
     let server = server().await;
     let session = server.session(LATEST).await;
     let mut numbers = Vec::new();
@@ -153,7 +153,7 @@ async fn a_modern_stream_has_no_ids_and_ends_with_the_answer() {
     let last = stream.next().await.unwrap().message();
     assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!(1), &json!("complete")));
     assert_eq!(stream.next().await, None);
-    // Without a level nothing is logged, and the answer is JSON.
+    // Without a log level no message is sent, and the response is JSON.
     server.send(&Ask::modern_call("count", json!({"messages": 2}))).await.result();
 }
 
@@ -173,7 +173,7 @@ async fn a_client_that_names_streams_first_gets_one_that_can_be_resumed() {
 }
 
 #[tokio::test]
-async fn a_long_silence_turns_the_answer_into_a_stream() {
+async fn a_slow_call_is_answered_with_a_stream() {
     let settings = Settings { stream_after: Duration::from_millis(100), ..Settings::default() };
     let server = TestServer::start(settings).await;
     let session = server.session(LATEST).await;
@@ -186,7 +186,7 @@ async fn a_long_silence_turns_the_answer_into_a_stream() {
         assert_eq!(text_of(&answer["result"]), "waited");
         assert_eq!(stream.message().await, None);
     }
-    // Who reads JSON only waits for JSON.
+    // A client that accepts only JSON waits for JSON.
     let call = session.call(1, "wait", json!({})).with("accept", "application/json");
     let call = server.send_in_background(call);
     server.watch.has_begun(1).await;
@@ -196,7 +196,7 @@ async fn a_long_silence_turns_the_answer_into_a_stream() {
 }
 
 #[tokio::test]
-async fn every_long_stream_says_that_it_is_alive() {
+async fn every_idle_stream_sends_keep_alive_comments() {
     let short = Duration::from_millis(50);
     let settings = Settings { keep_alive: short, stream_after: short, ..Settings::default() };
     let server = TestServer::start(settings).await;
@@ -222,7 +222,7 @@ async fn every_long_stream_says_that_it_is_alive() {
 }
 
 #[tokio::test]
-async fn a_get_is_a_stream_for_all_who_can_read_one() {
+async fn a_get_works_with_every_accept_header_that_allows_streams() {
     let server = server().await;
     let session = server.session(LATEST).await;
     for accept in
@@ -233,10 +233,10 @@ async fn a_get_is_a_stream_for_all_who_can_read_one() {
     check_head(&server.open(&session.get().without("accept")).await);
 }
 
-// Taking up a stream again.
+// Resuming a stream.
 
-/// A call that has said five things and was cut after the second: its session, the number of the
-/// stream, and everything the stream holds.
+/// Makes a call with five messages and disconnects after the second. Returns the session and the number
+/// of the stream.
 async fn cut_after_two(server: &TestServer) -> (crate::client::Session, u32) {
     let session = server.session(LATEST).await;
     let mut stream = server.open(&session.call(9, "count", json!({"messages": 5, "pause_ms": 20}))).await;
@@ -247,7 +247,7 @@ async fn cut_after_two(server: &TestServer) -> (crate::client::Session, u32) {
     (session, number)
 }
 
-/// What a stream has left: the numbers of its events, the last of which must be the answer.
+/// Returns the numbers of the remaining events of a stream. The last one must be the response.
 async fn left(stream: &mut Events, number: u32) -> Vec<u64> {
     let mut numbers = Vec::new();
     while let Some(event) = stream.event().await {
@@ -264,13 +264,13 @@ async fn left(stream: &mut Events, number: u32) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn a_cut_stream_goes_on_where_it_was_cut() {
+async fn an_interrupted_stream_resumes_after_the_last_event() {
     let server = server().await;
     let (session, number) = cut_after_two(&server).await;
     let mut stream = server.open(&session.resume(&format!("{number}::2"))).await;
     check_head(&stream);
     assert_eq!(left(&mut stream, number).await, [3, 4, 5, 6]);
-    // Any place it has had, for as long as it is kept.
+    // It can be resumed after any event that is retained.
     for (after, rest) in [(0, vec![1, 2, 3, 4, 5, 6]), (3, vec![4, 5, 6]), (5, vec![6])] {
         let mut stream = server.open(&session.resume(&format!("{number}::{after}"))).await;
         assert_eq!(left(&mut stream, number).await, rest);
@@ -297,7 +297,7 @@ async fn a_disconnect_does_not_cancel_a_call_of_a_session() {
 }
 
 #[tokio::test]
-async fn a_result_waits_for_a_client_that_comes_back_later() {
+async fn a_result_is_retained_for_a_client_that_reconnects_later() {
     let server = server().await;
     let session = server.session(LATEST).await;
     let mut stream = server.open(&session.call(3, "tell_and_wait", json!({}))).await;
@@ -313,7 +313,7 @@ async fn a_result_waits_for_a_client_that_comes_back_later() {
 }
 
 #[tokio::test]
-async fn a_call_may_hang_up_and_the_client_comes_back() {
+async fn a_call_may_close_its_connection_and_the_client_reconnects() {
     let server = server().await;
     let session = server.session(LATEST).await;
     let mut stream = server.open(&session.call(3, "hang_up", json!({}))).await;
@@ -326,21 +326,21 @@ async fn a_call_may_hang_up_and_the_client_comes_back() {
 }
 
 #[tokio::test]
-async fn a_second_reader_takes_over() {
+async fn a_second_reader_replaces_the_first() {
     let server = server().await;
     let session = server.session(LATEST).await;
     let mut first = server.open(&session.call(3, "tell_and_wait", json!({}))).await;
     let opening = first.next().await.unwrap();
     server.watch.has_begun(1).await;
     let mut second = server.open(&session.resume(opening.id.as_ref().unwrap())).await;
-    // The first ends without the answer.
+    // The first reader ends without the response.
     assert!(first.rest().await.iter().all(|message| message.get("id").is_none()));
     server.watch.go_on.add_permits(1);
     assert_eq!(second.rest().await.last().unwrap()["id"], 3);
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_a_stream_that_arrived_whole() {
+async fn resuming_a_completely_delivered_stream_is_405() {
     let server = server().await;
     let (session, number) = cut_after_two(&server).await;
     let mut stream = server.open(&session.resume(&format!("{number}::2"))).await;
@@ -351,7 +351,7 @@ async fn nothing_is_left_of_a_stream_that_arrived_whole() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_a_cancelled_call() {
+async fn resuming_the_stream_of_a_cancelled_call_is_405() {
     let server = server().await;
     let session = server.session(LATEST).await;
     let mut stream = server.open(&session.call(3, "tell_and_wait", json!({}))).await;
@@ -367,7 +367,7 @@ async fn nothing_is_left_of_a_cancelled_call() {
 }
 
 #[tokio::test]
-async fn event_ids_that_are_unknown_or_broken_are_400() {
+async fn unknown_or_invalid_event_ids_are_400() {
     let server = server().await;
     let (session, number) = cut_after_two(&server).await;
     let mut stream = server.open(&session.resume(&format!("{number}::2"))).await;
@@ -393,21 +393,21 @@ async fn event_ids_that_are_unknown_or_broken_are_400() {
 }
 
 #[tokio::test]
-async fn the_largest_event_id_there_can_be_is_400() {
+async fn the_largest_possible_event_id_is_400() {
     let server = server().await;
     let (session, number) = cut_after_two(&server).await;
     server.send(&session.resume(&format!("{number}::18446744073709551615"))).await.refused(400, -32602);
 }
 
 #[tokio::test]
-async fn an_event_id_never_replays_another_sessions_events() {
+async fn an_event_id_never_replays_events_of_another_session() {
     let server = server().await;
     let (_, number) = cut_after_two(&server).await;
     let other = server.session(LATEST).await;
     for after in 0..=2 {
         server.send(&other.resume(&format!("{number}::{after}"))).await.refused(400, -32602);
     }
-    // With a stream of the same number, it is its own events that are replayed.
+    // If the session has a stream with the same number, its own events are replayed.
     let mut stream = server.open(&other.call("mine", "count", json!({"messages": 1}))).await;
     assert_eq!(stream.next().await.unwrap().place().0, number);
     stream.rest().await;
@@ -416,7 +416,7 @@ async fn an_event_id_never_replays_another_sessions_events() {
 }
 
 #[tokio::test]
-async fn another_callers_event_id_is_404() {
+async fn an_event_id_of_another_caller_is_404() {
     let server = TestServer::start(trusting(Settings::default())).await;
     let session = server.session_of(LATEST, |ask| ask.header("x-caller", "alice")).await;
     let ask = session.call(1, "count", json!({})).header("x-caller", "alice");
@@ -427,7 +427,7 @@ async fn another_callers_event_id_is_404() {
 }
 
 #[tokio::test]
-async fn a_stream_nobody_comes_back_to_is_forgotten() {
+async fn an_abandoned_stream_is_removed() {
     let mut settings = attentive();
     settings.session_limits.stream_kept = Duration::from_millis(100);
     let server = TestServer::start(settings).await;
@@ -438,7 +438,7 @@ async fn a_stream_nobody_comes_back_to_is_forgotten() {
     drop(stream);
     tokio::time::sleep(3 * A_WHILE).await;
     server.send(&session.resume(opening.id.as_ref().unwrap())).await.refused(400, -32602);
-    // One that a call still writes to is not.
+    // A stream to which a call still writes is not removed.
     let mut stream = server.open(&session.call(1, "tell_and_wait", json!({}))).await;
     let opening = stream.next().await.unwrap();
     server.watch.has_begun(1).await;

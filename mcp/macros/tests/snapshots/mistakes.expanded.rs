@@ -8,5 +8,5 @@ fn hello_entry() -> ::bindpost::ToolEntry {
     loop {}
 }
 ::core::compile_error! { "`#[tool]` has no option `readonly`; did you mean `read_only`?" }
-::core::compile_error! { "`name` is a text: `name = \"…\"`" }
-::core::compile_error! { "a parameter owns what it holds, because nobody else does: take `String`" }
+::core::compile_error! { "`name` must be a string: `name = \"…\"`" }
+::core::compile_error! { "a parameter cannot be a reference: use the owned type `String`" }

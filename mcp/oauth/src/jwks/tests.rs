@@ -1,4 +1,4 @@
-//! The real intervals, on a clock that tests move.
+//! The default intervals, with a simulated clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,14 +10,14 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// An issuer on a clock that tests move.
+/// An issuer with a simulated clock.
 #[derive(Debug, Default)]
 struct Fake {
     fetches: AtomicU64,
-    /// How many it has.
+    /// The number of keys.
     keys: AtomicU64,
     down: AtomicU64,
-    /// How long it takes, in seconds.
+    /// The duration of a fetch, in seconds.
     slow: AtomicU64,
 }
 
@@ -38,7 +38,7 @@ impl KeySource for Arc<Fake> {
     }
 }
 
-/// The defaults, and what they lead to.
+/// A cache with the default limits.
 fn cache() -> (Arc<Fake>, KeyCache<Arc<Fake>>) {
     let issuer = Arc::new(Fake { keys: AtomicU64::new(1), ..Fake::default() });
     (issuer.clone(), KeyCache::new(issuer, OAuthLimits::default()))
@@ -70,7 +70,7 @@ async fn keys_are_refreshed_in_the_background_before_they_are_old() {
     issuer.set(0, 4);
     issuer.keys.store(2, Ordering::Relaxed);
     let asked = Instant::now();
-    // Nobody waits; many cause one fetch.
+    // No request waits, and many requests cause one fetch.
     for _ in 0..10 {
         assert_eq!(keys.current(Instant::now()).await.unwrap().set.len(), 1);
     }
@@ -81,22 +81,22 @@ async fn keys_are_refreshed_in_the_background_before_they_are_old() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_older_than_an_hour_are_not_used_before_the_issuer_was_asked() {
+async fn keys_older_than_an_hour_are_fetched_again_before_use() {
     let (issuer, keys) = cache();
     keys.current(Instant::now()).await.unwrap();
     issuer.keys.store(2, Ordering::Relaxed);
     pass(HOUR).await;
     assert_eq!((keys.current(Instant::now()).await.unwrap().set.len(), issuer.fetches()), (2, 2));
-    // The same keys again are the same.
+    // The fetched keys are the same as before.
     pass(HOUR).await;
     assert_eq!((keys.current(Instant::now()).await.unwrap().set.len(), issuer.fetches()), (2, 3));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mere_look_makes_them_new_too() {
+async fn reading_cached_keys_refreshes_them_too() {
     let (issuer, keys) = cache();
     assert!(keys.cached().is_none());
-    assert_eq!(issuer.fetches(), 0, "nobody needs them");
+    assert_eq!(issuer.fetches(), 0, "no request needs keys");
     keys.current(Instant::now()).await.unwrap();
     issuer.keys.store(2, Ordering::Relaxed);
     pass(HOUR).await;
@@ -106,24 +106,24 @@ async fn a_mere_look_makes_them_new_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_good_keys_count_for_a_day() {
+async fn the_last_known_keys_stay_valid_for_a_day() {
     let (issuer, keys) = cache();
     keys.current(Instant::now()).await.unwrap();
-    // It takes connections and says nothing.
+    // The issuer accepts connections but sends no response.
     issuer.set(1, 3600);
     pass(2 * HOUR).await;
     let asked = Instant::now();
     assert_eq!(keys.current(Instant::now()).await.unwrap().set.len(), 1);
-    assert_eq!(asked.elapsed(), 5 * SECOND, "the first one waits as long as a fetch may take");
+    assert_eq!(asked.elapsed(), 5 * SECOND, "the first request waits for the timeout of the fetch");
     while asked.elapsed() < 22 * HOUR - SECOND {
         let one = Instant::now();
         keys.current(Instant::now()).await.unwrap();
-        assert_eq!(one.elapsed(), Duration::ZERO, "nobody else does");
+        assert_eq!(one.elapsed(), Duration::ZERO, "later requests do not wait");
         pass(10 * SECOND).await;
     }
     pass(11 * SECOND).await;
     assert_eq!(keys.current(Instant::now()).await.unwrap_err(), KeysUnavailable);
-    // A fetch took 5 s, and a minute passed before the next, most of the time.
+    // Usually a fetch took 5 s, and the next one began a minute later.
     let fetches = issuer.fetches();
     assert!((1_000..22 * 60).contains(&fetches), "{fetches}");
     assert!(keys.cached().is_none());
@@ -133,7 +133,7 @@ async fn the_last_good_keys_count_for_a_day() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_any_keys_nobody_can_tell() {
+async fn without_known_keys_tokens_cannot_be_verified() {
     let (issuer, keys) = cache();
     issuer.set(1, 0);
     let begun = Instant::now();
@@ -153,7 +153,7 @@ async fn without_any_keys_nobody_can_tell() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_key_is_looked_for_once_in_five_minutes() {
+async fn an_unknown_key_id_causes_one_fetch_in_five_minutes() {
     let (issuer, keys) = cache();
     let mut looks = Vec::new();
     let begun = Instant::now();
@@ -173,7 +173,7 @@ async fn an_unknown_key_is_looked_for_once_in_five_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_look_backs_off_too() {
+async fn a_failed_fetch_for_an_unknown_key_is_delayed_too() {
     let (issuer, keys) = cache();
     keys.current(Instant::now()).await.unwrap();
     pass(SECOND).await;
@@ -189,7 +189,7 @@ async fn a_failed_look_backs_off_too() {
         pass(SECOND / 2).await;
     }
     assert_eq!((begun.elapsed(), issuer.fetches()), (MINUTE, 1 + 6), "at 0, 1, 3, 7, 15 and 31 s");
-    // Back again, it is found as soon as the back-off ends.
+    // Once the issuer is up again, the key is found after the retry delay.
     issuer.set(0, 0);
     issuer.keys.store(2, Ordering::Relaxed);
     pass(5 * SECOND).await;
@@ -197,13 +197,13 @@ async fn a_failed_look_backs_off_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_goes_away_leaves_the_fetch_to_others() {
+async fn a_cancelled_request_does_not_cancel_the_fetch() {
     let (issuer, keys) = cache();
     issuer.set(0, 3);
     assert!(tokio::time::timeout(SECOND, keys.current(Instant::now())).await.is_err());
     keys.current(Instant::now()).await.unwrap();
     assert_eq!(issuer.fetches(), 1);
-    // Nor does it buy another look.
+    // A cancelled request does not cause another fetch either.
     for number in 0..10 {
         pass(SECOND).await;
         let asked = Instant::now();
@@ -214,7 +214,7 @@ async fn a_request_that_goes_away_leaves_the_fetch_to_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_so_many_wait() {
+async fn the_number_of_waiting_requests_is_limited() {
     let issuer = Arc::new(Fake { keys: AtomicU64::new(1), ..Fake::default() });
     issuer.set(0, 3);
     let keys = Arc::new(KeyCache::new(issuer.clone(), OAuthLimits { waiting: 2, ..OAuthLimits::default() }));
@@ -229,7 +229,7 @@ async fn only_so_many_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_without_keys_counts_once_it_is_repeated() {
+async fn a_response_without_keys_is_accepted_once_it_is_repeated() {
     let (issuer, keys) = cache();
     let known = async || keys.current(Instant::now()).await.map(|keys| keys.set.len());
     assert_eq!(known().await, Ok(1));
@@ -242,16 +242,16 @@ async fn an_answer_without_keys_counts_once_it_is_repeated() {
         pass(SECOND).await;
     }
     fetches = issuer.fetches() - fetches;
-    assert!((3..20).contains(&fetches), "it is asked as seldom as one that fails: {fetches}");
+    assert!((3..20).contains(&fetches), "fetches are delayed as after a failure: {fetches}");
     pass(MINUTE).await;
     let _ = known().await;
     pass(SECOND).await;
-    assert_eq!(known().await, Ok(0), "it is believed");
-    // And so is its next answer, at once.
+    assert_eq!(known().await, Ok(0), "the response without keys is accepted");
+    // The next response with keys is accepted immediately.
     issuer.keys.store(2, Ordering::Relaxed);
     pass(HOUR).await;
     assert_eq!(known().await, Ok(2));
-    // A moment without keys, a failure, a moment without keys: each begins anew after a good answer.
+    // Responses without keys and failures alternate. The period begins anew after a response with keys.
     for _ in 0..3 {
         issuer.keys.store(0, Ordering::Relaxed);
         pass(HOUR).await;
@@ -268,11 +268,11 @@ async fn an_answer_without_keys_counts_once_it_is_repeated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_issuer_that_begins_without_keys_is_asked_again() {
+async fn a_first_response_without_keys_is_retried() {
     let (issuer, keys) = cache();
     issuer.keys.store(0, Ordering::Relaxed);
     let known = async || keys.current(Instant::now()).await.map(|keys| keys.set.len());
-    assert_eq!(known().await, Err(KeysUnavailable), "it cannot be told yet");
+    assert_eq!(known().await, Err(KeysUnavailable), "one response without keys is not accepted");
     issuer.keys.store(1, Ordering::Relaxed);
     pass(2 * SECOND).await;
     assert_eq!(known().await, Ok(1));

@@ -1,4 +1,4 @@
-//! The clock of the machine is set while tokens are remembered and sessions are open.
+//! The system clock is changed while tokens are cached and sessions are open.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,7 +14,7 @@ use crate::talk::{Talk, TestServer, WAYS, Way, mixed};
 
 const HOURS: i64 = 3600;
 
-/// The clock of the machine, and by how many seconds it is wrong.
+/// The system clock with an offset in seconds.
 #[derive(Clone, Default)]
 struct WrongClock(Arc<AtomicI64>);
 
@@ -38,7 +38,7 @@ fn tokens(issuer: &TestIssuer, limits: OAuthLimits) -> (TokenAuthorizer, WrongCl
 }
 
 #[tokio::test]
-async fn a_clock_that_was_ahead_for_a_while_costs_no_token() {
+async fn a_clock_that_was_temporarily_ahead_invalidates_no_token() {
     let issuer = TestIssuer::start().await;
     for verified in [0, 1_024] {
         let (tokens, clock) = tokens(&issuer, OAuthLimits { verified, ..OAuthLimits::default() });
@@ -53,17 +53,17 @@ async fn a_clock_that_was_ahead_for_a_while_costs_no_token() {
             authorize(&tokens, &known).await.unwrap();
         }
         authorize(&tokens, &fresh).await.unwrap();
-        assert_eq!(issuer.fetches().await, fetches, "keys age by another clock");
+        assert_eq!(issuer.fetches().await, fetches, "the age of keys does not depend on the system clock");
     }
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_back_makes_no_token_last_longer() {
+async fn setting_the_clock_back_does_not_extend_a_token() {
     let issuer = TestIssuer::start().await;
     let (tokens, clock) = tokens(&issuer, OAuthLimits::default());
     let long = issuer.token(json!({"sub": "bob"})).await;
     authorize(&tokens, &long).await.unwrap();
-    // It counts for six more seconds at most, the leeway included.
+    // The token is valid for at most six more seconds, including the leeway.
     let short = issuer.token(json!({"exp": now_and(1)})).await;
     authorize(&tokens, &short).await.unwrap();
     clock.set(-3 * HOURS);
@@ -72,7 +72,7 @@ async fn a_clock_that_is_set_back_makes_no_token_last_longer() {
         assert_eq!(authorize(&tokens, &short).await, Err(expired()));
         authorize(&tokens, &long).await.unwrap();
     }
-    // What begins later by that clock is not valid yet, as before.
+    // A token whose `nbf` is later by that clock is not valid yet, as before.
     let begins = issuer.token(json!({"nbf": now_and(0)})).await;
     assert_eq!(authorize(&tokens, &begins).await, Err(Denial::invalid("the token is not valid yet")));
     clock.set(0);
@@ -80,9 +80,9 @@ async fn a_clock_that_is_set_back_makes_no_token_last_longer() {
     assert_eq!(authorize(&tokens, &short).await, Err(expired()));
 }
 
-/// Before 1970, and so far ahead that no time can tell.
+/// The clock is before 1970, or beyond the range of time values.
 #[tokio::test]
-async fn a_clock_that_is_beyond_all_bounds_lets_no_caller_in() {
+async fn an_out_of_range_clock_rejects_all_tokens() {
     let issuer = TestIssuer::start().await;
     let at = Arc::new(std::sync::Mutex::new(SystemTime::UNIX_EPOCH - Duration::from_secs(9)));
     let told = at.clone();
@@ -93,7 +93,7 @@ async fn a_clock_that_is_beyond_all_bounds_lets_no_caller_in() {
     assert_eq!(authorize(&tokens, &begins).await, Err(expired()));
 }
 
-/// F27: sessions live by a clock that is never set.
+/// F27: the lifetime of sessions does not depend on the system clock.
 #[tokio::test]
 async fn a_session_outlives_a_clock_that_jumps() {
     let issuer = TestIssuer::start().await;

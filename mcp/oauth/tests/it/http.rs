@@ -34,7 +34,7 @@ async fn an_anonymous_tool_needs_no_token() {
 }
 
 #[tokio::test]
-async fn without_a_token_one_is_asked_for() {
+async fn a_missing_token_gets_a_challenge() {
     let (_issuer, server) = start().await;
     for way in WAYS {
         let mut talk = Talk::open(&server, way, None).await;
@@ -45,14 +45,14 @@ async fn without_a_token_one_is_asked_for() {
             assert_eq!(challenge.get("resource_metadata").map(String::as_str), Some(METADATA), "{way:?}");
             assert_eq!(challenge.get("realm").map(String::as_str), Some("mcp"), "{way:?}");
             assert_eq!(challenge.get("scope").map(String::as_str), scope, "{way:?}");
-            // There was no token that could be wrong.
+            // Without a token there is no `invalid_token` error.
             assert!(!challenge.contains_key("error"), "{challenge:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_protected_server_asks_at_once() {
+async fn a_protected_server_rejects_the_first_request() {
     let issuer = TestIssuer::start().await;
     let server = TestServer::start(protected(), &tokens(&issuer)).await;
     let [alice, other] =
@@ -64,13 +64,13 @@ async fn a_protected_server_asks_at_once() {
         assert_eq!(challenge["error"], "invalid_token", "{way:?}");
         let mut talk = Talk::open(&server, way, Some(&alice)).await;
         assert_eq!(talk.call("whoami", Some(&alice)).await.text(), "alice", "{way:?}");
-        // A session is no credential.
+        // A session id is not a credential.
         assert!(matches!(talk.call("whoami", None).await.status, 401 | 404), "{way:?}");
     }
 }
 
 #[tokio::test]
-async fn bad_tokens_are_called_invalid() {
+async fn invalid_tokens_get_invalid_token() {
     let (issuer, server) = start().await;
     let good = issuer.token(json!({})).await;
     let mut bad = Vec::new();
@@ -108,7 +108,7 @@ async fn bad_tokens_are_called_invalid() {
 }
 
 #[tokio::test]
-async fn lacking_rights_is_403_with_all_of_them() {
+async fn missing_scopes_are_403_with_all_required_scopes() {
     let (issuer, server) = start().await;
     let [none, half, all] = [
         issuer.token(json!({})).await,
@@ -130,7 +130,8 @@ async fn lacking_rights_is_403_with_all_of_them() {
             assert_eq!(challenge["resource_metadata"], METADATA, "{way:?}");
         }
         assert_eq!(talk.call("write", Some(&all)).await.text(), "alice", "{way:?}");
-        // An application has no scopes, whatever its roles are called; roles open what names them.
+        // An application has no scopes, even if its roles have their names. It may use entries with
+        // its roles.
         let mut talk = Talk::open(&server, way, Some(&app)).await;
         talk.call("write", Some(&app)).await.refused(403);
         assert_eq!(talk.call("report", Some(&app)).await.text(), "app", "{way:?}");
@@ -139,7 +140,7 @@ async fn lacking_rights_is_403_with_all_of_them() {
 }
 
 #[tokio::test]
-async fn a_token_counts_in_one_header_and_nowhere_else() {
+async fn a_token_is_read_only_from_the_authorization_header() {
     let (issuer, server) = start().await;
     let alice = issuer.token(json!({})).await;
     for way in WAYS {
@@ -151,7 +152,7 @@ async fn a_token_counts_in_one_header_and_nowhere_else() {
         assert!(!talk.call("whoami", None).await.refused(401).contains_key("error"), "{way:?}");
         for broken in ["Bearer", "Bearer a b", "Bearer \"a\""] {
             talk.headers = vec![("authorization", broken)];
-            // Broken is broken, whether a token is needed or not.
+            // A malformed header is rejected even if no token is needed.
             for tool in ["whoami", "time"] {
                 assert_eq!(talk.call(tool, None).await.status, 400, "{way:?} {broken}");
             }
@@ -174,7 +175,7 @@ async fn the_metadata_names_the_issuer() {
     }
 }
 
-/// F28, for each revision with an issuer's keys of its own.
+/// F28, for each revision with new keys.
 #[tokio::test]
 async fn keys_rotate() {
     for way in WAYS {
@@ -205,9 +206,9 @@ async fn keys_rotate() {
     }
 }
 
-/// F29.
+/// Fault F29: the issuer is down.
 #[tokio::test]
-async fn an_issuer_that_is_down_stops_nobody_it_is_known_by() {
+async fn known_keys_work_while_the_issuer_is_down() {
     let mut issuer = TestIssuer::start().await;
     let server = TestServer::start(mixed(), &tokens(&issuer)).await;
     let cold = TestServer::start(mixed(), &tokens(&issuer)).await;
@@ -223,10 +224,10 @@ async fn an_issuer_that_is_down_stops_nobody_it_is_known_by() {
         assert_eq!(talk.call("whoami", Some(&alice)).await.text(), "alice", "{way:?}");
         let challenge = talk.call("whoami", Some(&unknown)).await.refused(401);
         assert_eq!(challenge["error"], "invalid_token", "{way:?}");
-        // Never seen before, signed by a key that is known.
+        // A new token, signed by a known key.
         let mut talk = Talk::open(&server, way, Some(&bob)).await;
         assert_eq!(talk.call("whoami", Some(&bob)).await.text(), "bob", "{way:?}");
-        // Where no key was ever seen, nobody can tell; who needs no token needs no issuer.
+        // Without known keys the token cannot be verified. Anonymous entries do not need the issuer.
         let mut talk = Talk::open(&cold, way, None).await;
         let refused = talk.call("whoami", Some(&alice)).await;
         assert_eq!((refused.status, refused.headers.contains_key("retry-after")), (503, true), "{way:?}");
@@ -234,9 +235,9 @@ async fn an_issuer_that_is_down_stops_nobody_it_is_known_by() {
     }
 }
 
-/// F30, over HTTP; with more of them in `keys.rs`.
+/// F30 over HTTP. `keys.rs` has more cases.
 #[tokio::test]
-async fn made_up_key_ids_stop_nobody() {
+async fn made_up_key_ids_do_not_affect_other_callers() {
     let (issuer, server) = start().await;
     let alice = issuer.token(json!({})).await;
     let (_, rest) = alice.split_once('.').unwrap();
@@ -254,10 +255,10 @@ async fn made_up_key_ids_stop_nobody() {
 }
 
 #[tokio::test]
-async fn a_session_is_its_callers() {
+async fn a_session_belongs_to_its_caller() {
     let (issuer, server) = start().await;
     let [alice, bob] = [issuer.token(json!({})).await, issuer.token(json!({"sub": "bob"})).await];
-    // Another token of the same caller is the same caller.
+    // Another token of the same subject is the same caller.
     let renewed = issuer.token(json!({"exp": now_and(1200), "scope": "orders.read"})).await;
     let expired = issuer.token(json!({"exp": now_and(-61)})).await;
     for way in WAYS.into_iter().filter(|way| *way != Way::Alone) {
@@ -289,7 +290,7 @@ async fn a_session_is_its_callers() {
 }
 
 #[tokio::test]
-async fn a_stream_is_taken_up_by_its_caller_only() {
+async fn only_its_caller_can_resume_a_stream() {
     let (issuer, server) = start().await;
     let [alice, bob] = [issuer.token(json!({})).await, issuer.token(json!({"sub": "bob"})).await];
     for way in WAYS {
@@ -310,7 +311,7 @@ async fn a_stream_is_taken_up_by_its_caller_only() {
         }
         let last = seen.last().unwrap();
         assert!(last.1.contains("told"), "{seen:?}");
-        // From its beginning: the stream's name, and the number before the first.
+        // The event id has the number of the stream and the number before the first message.
         let (stream, _) = last.0.split_once("::").unwrap();
         let from = format!("{stream}::0");
         for stranger in [Some(&*bob), None] {
@@ -328,7 +329,7 @@ async fn a_stream_is_taken_up_by_its_caller_only() {
 }
 
 #[tokio::test]
-async fn a_task_is_its_callers() {
+async fn a_task_belongs_to_its_caller() {
     let (issuer, server) = start().await;
     let [alice, bob] = [issuer.token(json!({})).await, issuer.token(json!({"sub": "bob"})).await];
     let mut talk = Talk::open(&server, Way::Alone, Some(&alice)).await;
@@ -345,9 +346,9 @@ async fn a_task_is_its_callers() {
     assert_eq!(found.message["result"]["status"], "working");
 }
 
-/// F31: what a caller has open ends with the key that vouched for it.
+/// F31: the sessions and streams of a caller end when the key that signed its token is revoked.
 #[tokio::test]
-async fn a_key_that_is_taken_back_ends_what_it_opened() {
+async fn revoking_a_key_ends_sessions_and_streams() {
     for way in WAYS.into_iter().filter(|way| *way != Way::Alone) {
         let issuer = TestIssuer::start().await;
         let limits = OAuthLimits { refresh: Duration::from_millis(300), ..OAuthLimits::default() };
@@ -357,13 +358,13 @@ async fn a_key_that_is_taken_back_ends_what_it_opened() {
         let [mut hers, mut his] =
             [open_stream(&server, way, &alice).await, open_stream(&server, way, &bob).await];
         issuer.control(json!({"remove": ["rsa-1"]})).await;
-        // Nobody sends anything.
+        // No client sends a request.
         within(async { while hers.0.next().await.is_some() {} }).await;
         assert_eq!(his.1.call("whoami", Some(&bob)).await.text(), "bob", "{way:?}");
     }
 }
 
-/// A stream of a caller that stays open, and the conversation it belongs to.
+/// Opens a stream that stays open, and returns it with its conversation.
 async fn open_stream<'a>(server: &'a TestServer, way: Way, token: &str) -> (Events, Talk<'a>) {
     let mut talk = Talk::open(server, way, Some(token)).await;
     match (way, &talk.session) {

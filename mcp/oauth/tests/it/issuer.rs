@@ -1,4 +1,4 @@
-//! A token issuer in a process of its own: `issuer.mjs`, on Node.
+//! A token issuer in a separate process: `issuer.mjs`, on Node.
 
 #![allow(dead_code, reason = "the tests of several crates use this file, each a part of it")]
 
@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-/// Longer than anything here takes on a busy machine.
+/// A timeout that no step reaches, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn within<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future).await.expect("it took too long")
+    tokio::time::timeout(PATIENCE, future).await.expect("timed out")
 }
 
-/// The issuer; it ends with this value.
+/// The issuer. Its process ends when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct TestIssuer {
-    /// Its address, without a slash at the end.
+    /// Its URL, without a trailing slash.
     pub(crate) url: String,
     client: reqwest::Client,
     process: Child,
@@ -28,7 +28,7 @@ pub(crate) struct TestIssuer {
 impl TestIssuer {
     pub(crate) async fn start() -> TestIssuer {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../mcp/oauth/tests/issuer.mjs");
-        // Its input stays open as long as this process lives, whichever way that ends.
+        // Its input is closed whenever this process ends.
         let mut process = Command::new("node")
             .arg(script)
             .stdin(Stdio::piped())
@@ -42,13 +42,13 @@ impl TestIssuer {
         TestIssuer { url, client, process }
     }
 
-    /// A token as ordered: `key`, `header`, `claims`, `trick`.
+    /// Mints a token from an order with `key`, `header`, `claims` and `trick`.
     pub(crate) async fn mint(&self, order: Value) -> String {
         let answer = self.ask("/token", order).await;
         answer["token"].as_str().unwrap_or_else(|| panic!("no token: {answer}")).to_owned()
     }
 
-    /// A good token with these claims changed; `null` takes one away.
+    /// Mints a valid token with these claims changed. `null` removes a claim.
     pub(crate) async fn token(&self, claims: Value) -> String {
         self.mint(json!({"claims": claims})).await
     }
@@ -59,12 +59,12 @@ impl TestIssuer {
         assert_eq!(answer, json!({}));
     }
 
-    /// The keys it publishes.
+    /// Returns the keys it publishes.
     pub(crate) async fn public_keys(&self) -> Vec<Value> {
         self.ask("/moved", json!({})).await["keys"].as_array().unwrap().clone()
     }
 
-    /// How often its keys were fetched.
+    /// Returns how often its keys were fetched.
     pub(crate) async fn fetches(&self) -> u64 {
         self.count("jwks").await
     }
@@ -73,7 +73,7 @@ impl TestIssuer {
         self.ask("/counts", json!({})).await[what].as_u64().unwrap()
     }
 
-    /// Ends it.
+    /// Stops the process.
     pub(crate) async fn stop(&mut self) {
         within(self.process.kill()).await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! Keys come and go: rotation, an issuer that is down, slow or strange, and clients that make up key ids.
+//! Key rotation, an issuer that is down, slow or faulty, and clients with made-up key ids.
 
 use std::time::{Duration, Instant};
 
@@ -12,15 +12,15 @@ use crate::requests::{
     AUDIENCE, authorize, expired, invalid, limited, now_and, tokens, trusting, unavailable, well_after,
 };
 
-/// Short, but not too short to be told from a slow machine.
+/// A short interval that is still longer than delays of a slow machine.
 const SHORT: Duration = Duration::from_millis(300);
 
-/// Keys are old at once; everything else as it is.
+/// The default limits, but keys are always old.
 fn always_refresh() -> OAuthLimits {
     OAuthLimits { refresh: Duration::ZERO, ..OAuthLimits::default() }
 }
 
-/// A token with the claims of this one that names another key.
+/// Returns a token with the claims of this one and another key id.
 fn naming(token: &str, kid: &str) -> String {
     let (_, rest) = token.split_once('.').unwrap();
     let header = json!({"alg": "RS256", "typ": "at+jwt", "kid": kid}).to_string();
@@ -34,12 +34,12 @@ async fn the_issuer_is_not_needed_before_the_first_token() {
     assert_eq!((issuer.fetches().await, issuer.count("discovery").await), (0, 0));
     let good = issuer.token(json!({})).await;
     issuer.stop().await;
-    // Down since ever: nobody can tell.
+    // The issuer was never up, so the token cannot be verified.
     let begun = Instant::now();
     assert_eq!(authorize(&tokens, &good).await, Err(unavailable()));
     assert_eq!(authorize(&tokens, &good).await, Err(unavailable()));
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-    // What cannot be a token of this issuer is refused all the same.
+    // A text that is not a token of this issuer is rejected nevertheless.
     assert_eq!(authorize(&tokens, "opaque").await, Err(invalid()));
 }
 
@@ -62,9 +62,9 @@ async fn many_first_tokens_cause_one_fetch() {
     assert_eq!((issuer.fetches().await, issuer.count("discovery").await), (1, 1));
 }
 
-/// F28.
+/// Fault F28: key rotation.
 #[tokio::test]
-async fn a_new_key_counts_after_one_fetch() {
+async fn a_new_key_is_accepted_after_one_fetch() {
     let issuer = TestIssuer::start().await;
     let tokens = tokens(&issuer);
     let old = issuer.token(json!({})).await;
@@ -78,7 +78,7 @@ async fn a_new_key_counts_after_one_fetch() {
     }
     assert_eq!(issuer.fetches().await, 2);
 
-    // The next one has to wait: one look in five minutes.
+    // The next unknown key has to wait, because only one fetch in five minutes is allowed.
     issuer.control(json!({"add": [{"kid": "rsa-3"}]})).await;
     let newer = issuer.mint(json!({"key": "rsa-3"})).await;
     for _ in 0..10 {
@@ -88,7 +88,7 @@ async fn a_new_key_counts_after_one_fetch() {
 }
 
 #[tokio::test]
-async fn after_a_while_it_is_looked_again() {
+async fn an_unknown_key_causes_another_fetch_after_the_interval() {
     let issuer = TestIssuer::start().await;
     let tokens = limited(&issuer, OAuthLimits { unknown_key: SHORT, ..OAuthLimits::default() });
     authorize(&tokens, &issuer.token(json!({})).await).await.unwrap();
@@ -101,9 +101,9 @@ async fn after_a_while_it_is_looked_again() {
     }
 }
 
-/// F28, the other half: also for a token that was verified before.
+/// F28, second part: this also applies to a token that was verified before.
 #[tokio::test]
-async fn a_key_that_is_taken_back_is_refused_after_the_next_refresh() {
+async fn a_revoked_key_is_rejected_after_the_next_refresh() {
     let issuer = TestIssuer::start().await;
     let tokens = limited(&issuer, OAuthLimits { refresh: SHORT, ..OAuthLimits::default() });
     let [one, two] = [issuer.token(json!({})).await, issuer.mint(json!({"key": "ec-1"})).await];
@@ -112,16 +112,17 @@ async fn a_key_that_is_taken_back_is_refused_after_the_next_refresh() {
     }
     issuer.control(json!({"remove": ["rsa-1"]})).await;
     well_after(SHORT).await;
-    // Nobody asked in between: the first one waits for the fetch.
+    // There was no request in between, so the first one waits for the fetch.
     assert_eq!(authorize(&tokens, &one).await, Err(invalid()));
     authorize(&tokens, &two).await.unwrap();
     let fresh = issuer.token(json!({"sub": "bob"})).await;
     assert_eq!(authorize(&tokens, &fresh).await, Err(invalid()));
 }
 
-/// An issuer whose answer has no keys for a moment, as a deployment or a broken cache in front of it makes it.
+/// The response of an issuer briefly has no keys, for example during a deployment or because of a
+/// faulty cache.
 #[tokio::test]
-async fn one_answer_without_keys_drops_no_good_key() {
+async fn one_response_without_keys_drops_no_known_key() {
     let issuer = TestIssuer::start().await;
     let retry = Duration::from_millis(20);
     let tokens = limited(&issuer, OAuthLimits { retry, retry_max: retry, ..always_refresh() });
@@ -131,7 +132,7 @@ async fn one_answer_without_keys_drops_no_good_key() {
         issuer.control(json!({"fault": fault})).await;
         let fetches = issuer.fetches().await;
         within(async {
-            // Tokens that were verified before, and new ones.
+            // A token that was verified before, and a new one.
             while issuer.fetches().await < fetches + 5 {
                 authorize(&tokens, &good).await.unwrap();
                 authorize(&tokens, &issuer.token(json!({"sub": "bob"})).await).await.unwrap();
@@ -141,7 +142,7 @@ async fn one_answer_without_keys_drops_no_good_key() {
         issuer.control(json!({"fault": null})).await;
         authorize(&tokens, &good).await.unwrap();
     }
-    // Another set takes effect with the next answer, however short it is.
+    // Another set, even a smaller one, takes effect with the next response.
     issuer.control(json!({"remove": ["rsa-1", "ed-1"]})).await;
     within(async {
         while authorize(&tokens, &good).await.is_ok() {
@@ -153,7 +154,7 @@ async fn one_answer_without_keys_drops_no_good_key() {
 }
 
 #[tokio::test]
-async fn all_keys_can_be_taken_back() {
+async fn all_keys_can_be_revoked() {
     let issuer = TestIssuer::start().await;
     let retry = Duration::from_millis(50);
     let limits = OAuthLimits { confirm_no_keys: SHORT, retry, retry_max: retry, ..always_refresh() };
@@ -171,9 +172,9 @@ async fn all_keys_can_be_taken_back() {
     assert_eq!(authorize(&tokens, &good).await, Err(invalid()));
 }
 
-/// F29.
+/// Fault F29: the issuer is down.
 #[tokio::test]
-async fn known_keys_go_on_while_the_issuer_is_down() {
+async fn known_keys_stay_valid_while_the_issuer_is_down() {
     let mut issuer = TestIssuer::start().await;
     let tokens = limited(&issuer, OAuthLimits { unknown_key: Duration::ZERO, ..always_refresh() });
     let tokens_at_rest = self::tokens(&issuer);
@@ -190,7 +191,7 @@ async fn known_keys_go_on_while_the_issuer_is_down() {
     for tokens in [&tokens, &tokens_at_rest] {
         for _ in 0..20 {
             authorize(tokens, &good).await.unwrap();
-            // Verified for the first time, with keys that are known.
+            // The token is verified for the first time, with known keys.
             authorize(tokens, &later).await.unwrap();
             assert_eq!(authorize(tokens, &renewed).await, Err(invalid()));
         }
@@ -198,9 +199,9 @@ async fn known_keys_go_on_while_the_issuer_is_down() {
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
 }
 
-/// F29: an issuer that takes connections and says nothing.
+/// F29: an issuer that accepts connections but sends no response.
 #[tokio::test]
-async fn a_silent_issuer_piles_nothing_up() {
+async fn requests_do_not_pile_up_at_a_silent_issuer() {
     let issuer = TestIssuer::start().await;
     let fetch_timeout = Duration::from_secs(2);
     let limits = OAuthLimits {
@@ -220,7 +221,7 @@ async fn a_silent_issuer_piles_nothing_up() {
         let (tokens, token) = (tokens.clone(), naming(&good, &format!("made up {number}")));
         asking.spawn(async move { authorize(&tokens, &token).await });
     }
-    // A known key does not wait for an unknown one.
+    // A token with a known key does not wait for a fetch because of an unknown one.
     authorize(&tokens, &good).await.unwrap();
     assert!(begun.elapsed() < fetch_timeout, "{:?}", begun.elapsed());
     while let Some(answer) = asking.join_next().await {
@@ -230,7 +231,7 @@ async fn a_silent_issuer_piles_nothing_up() {
     assert_eq!(issuer.fetches().await, 2);
 }
 
-/// F30.
+/// Fault F30: a flood of random key ids.
 #[tokio::test]
 async fn made_up_key_ids_cause_one_fetch() {
     let issuer = TestIssuer::start().await;
@@ -244,7 +245,7 @@ async fn made_up_key_ids_cause_one_fetch() {
             authorize(&tokens, &good).await.unwrap();
         }
     }
-    assert_eq!(issuer.fetches().await, 2, "the first, and one look for all of them");
+    assert_eq!(issuer.fetches().await, 2, "the first fetch, and one for all unknown keys");
 }
 
 #[tokio::test]
@@ -260,7 +261,7 @@ async fn made_up_key_ids_at_the_start_cause_one_fetch() {
 }
 
 #[tokio::test]
-async fn clients_that_go_away_cause_no_further_fetches() {
+async fn clients_that_disconnect_cause_no_further_fetches() {
     let issuer = TestIssuer::start().await;
     let tokens = tokens(&issuer);
     let good = issuer.token(json!({})).await;
@@ -278,9 +279,9 @@ async fn clients_that_go_away_cause_no_further_fetches() {
     assert_eq!(issuer.fetches().await, 2);
 }
 
-/// Keys once fetched survive every strange answer; without any, nobody can tell.
+/// Known keys stay valid after every faulty response. Without known keys, tokens cannot be verified.
 #[tokio::test]
-async fn strange_answers_are_no_keys() {
+async fn faulty_responses_are_rejected() {
     let issuer = TestIssuer::start().await;
     let good = issuer.token(json!({})).await;
     let elsewhere = TestIssuer::start().await;
@@ -299,10 +300,10 @@ async fn strange_answers_are_no_keys() {
         assert_eq!(authorize(&warm, &naming(&good, "other")).await, Err(invalid()), "{fault}");
         assert!(begun.elapsed() < Duration::from_secs(15), "{fault}: {:?}", begun.elapsed());
     }
-    assert_eq!(elsewhere.fetches().await, 0, "nobody was sent elsewhere");
-    // Nobody read on beyond the limit: what was taken is in the buffers of two sockets.
+    assert_eq!(elsewhere.fetches().await, 0, "no redirect to another host was followed");
+    // Reading stopped at the limit. The remaining bytes are in the buffers of the sockets.
     let taken = issuer.count("bytes").await;
-    assert!(taken < 64 << 20, "{taken} bytes were taken of three endless answers");
+    assert!(taken < 64 << 20, "{taken} bytes of three endless responses were sent");
 }
 
 #[tokio::test]
@@ -313,7 +314,7 @@ async fn a_redirect_within_the_issuer_is_followed() {
 }
 
 #[tokio::test]
-async fn a_failed_fetch_is_tried_again_but_not_at_once() {
+async fn a_failed_fetch_is_retried_after_a_delay() {
     let issuer = TestIssuer::start().await;
     let patient =
         limited(&issuer, OAuthLimits { retry: PATIENCE, retry_max: PATIENCE, ..OAuthLimits::default() });
@@ -330,7 +331,7 @@ async fn a_failed_fetch_is_tried_again_but_not_at_once() {
 }
 
 #[tokio::test]
-async fn old_keys_end_when_their_time_is_over() {
+async fn old_keys_expire() {
     let mut issuer = TestIssuer::start().await;
     let limits =
         OAuthLimits { refresh: SHORT, keep: SHORT * 4, retry: Duration::ZERO, ..OAuthLimits::default() };
@@ -343,7 +344,7 @@ async fn old_keys_end_when_their_time_is_over() {
         let answer = authorize(&tokens, &good).await;
         match answer {
             Ok(_) => tokio::time::sleep(Duration::from_millis(20)).await,
-            // Also for a token that was verified before.
+            // This also applies to a token that was verified before.
             Err(denial) => {
                 assert_eq!(denial, unavailable());
                 break begun.elapsed();
@@ -354,7 +355,7 @@ async fn old_keys_end_when_their_time_is_over() {
 }
 
 #[tokio::test]
-async fn a_verified_token_counts_no_longer_than_its_time() {
+async fn a_cached_token_expires() {
     let issuer = TestIssuer::start().await;
     let tokens = trusting(&issuer).leeway(Duration::ZERO).build().unwrap();
     authorize(&tokens, &issuer.token(json!({})).await).await.unwrap();
@@ -370,7 +371,7 @@ async fn a_verified_token_counts_no_longer_than_its_time() {
 }
 
 #[tokio::test]
-async fn metadata_is_found_by_both_standards_and_must_be_the_issuers() {
+async fn metadata_is_found_by_both_standards_and_must_name_the_issuer() {
     let issuer = TestIssuer::start().await;
     let good = issuer.token(json!({})).await;
     for discovery in [json!(["openid-configuration"]), json!(["oauth-authorization-server"])] {
@@ -379,7 +380,7 @@ async fn metadata_is_found_by_both_standards_and_must_be_the_issuers() {
     }
     issuer.control(json!({"discovery": []})).await;
     assert_eq!(authorize(&tokens(&issuer), &good).await, Err(unavailable()));
-    // A fixed address needs no metadata.
+    // A configured address of the keys needs no metadata.
     let fixed = Issuer::new(&issuer.url).jwks_uri(format!("{}/jwks", issuer.url));
     let fixed = TokenAuthorizer::builder().issuer(fixed).audience(AUDIENCE).build().unwrap();
     authorize(&fixed, &good).await.unwrap();
@@ -416,7 +417,7 @@ async fn metadata_of_an_issuer_with_a_path() {
     }
 }
 
-/// Trusts the issuer for the keys in this document of it.
+/// Trusts the issuer with these keys, which it serves as a document.
 async fn with_keys(issuer: &TestIssuer, keys: Vec<Value>) -> TokenAuthorizer {
     issuer.control(json!({"documents": {"/own/keys": {"json": {"keys": keys}}}})).await;
     let trusted = Issuer::new(&issuer.url).jwks_uri(format!("{}/own/keys", issuer.url));
@@ -424,14 +425,14 @@ async fn with_keys(issuer: &TestIssuer, keys: Vec<Value>) -> TokenAuthorizer {
 }
 
 #[tokio::test]
-async fn a_thousand_keys_are_read_and_no_more() {
+async fn a_thousand_keys_are_accepted_and_no_more() {
     let issuer = TestIssuer::start().await;
     let own = issuer.public_keys().await;
     let rsa = own.iter().find(|key| key["kid"] == "rsa-1").unwrap();
     let other = |number: usize| {
         let mut key = rsa.clone();
         key["kid"] = json!(format!("other-{number}"));
-        // Another modulus each time, as long as a real one.
+        // Each key has another modulus of realistic length.
         key["n"] = json!(URL_SAFE_NO_PAD.encode(format!("{number:0>256}")));
         key
     };
@@ -447,7 +448,7 @@ async fn a_thousand_keys_are_read_and_no_more() {
                 let refused = authorize(&tokens, &naming(&good, &format!("other-{number}"))).await;
                 assert_eq!(refused, Err(invalid()), "signed by another key");
             }
-            // One that names no key would have to be tried with all of them.
+            // A token without a key id would have to be tried with all keys.
             let anonymous = issuer.mint(json!({"header": {"kid": null}})).await;
             assert_eq!(authorize(&tokens, &anonymous).await, Err(invalid()));
         }
@@ -455,7 +456,7 @@ async fn a_thousand_keys_are_read_and_no_more() {
 }
 
 #[tokio::test]
-async fn keys_that_share_an_id_are_told_apart_by_their_kind() {
+async fn keys_with_the_same_id_are_distinguished_by_their_kind() {
     let issuer = TestIssuer::start().await;
     let named = |key: &Value, more: Value| {
         let mut key = key.clone();
@@ -479,15 +480,15 @@ async fn keys_that_share_an_id_are_told_apart_by_their_kind() {
         ("rsa-1", "RS256", true),
         ("ec-1", "ES256", true),
         ("ed-1", "EdDSA", true),
-        // No key of that name is for this algorithm.
+        // No key with this id is for this algorithm.
         ("rsa-1", "PS256", false),
-        // The issuer does not use it, although there is a key for it.
+        // The algorithm is not allowed, although there is a key for it.
         ("rsa-1", "PS512", false),
     ] {
         let token = issuer.mint(json!({"key": key, "header": {"alg": alg, "kid": "shared"}})).await;
         assert_eq!(authorize(&tokens, &token).await.is_ok(), counts, "{key} {alg}");
     }
-    // A public key is no shared secret, and a signature of one kind none of another.
+    // A public key is not accepted as a shared secret, and a signature of one kind not as one of another.
     for order in [
         json!({"trick": "hmac", "header": {"alg": "HS256", "kid": "shared"}}),
         json!({"trick": "hmac", "header": {"alg": "RS256", "kid": "shared"}}),
@@ -498,7 +499,7 @@ async fn keys_that_share_an_id_are_told_apart_by_their_kind() {
     ] {
         assert_eq!(authorize(&tokens, &issuer.mint(order.clone()).await).await, Err(invalid()), "{order}");
     }
-    // Their signatures under the name of another algorithm.
+    // Valid signatures under the name of another algorithm.
     let signed = issuer.mint(json!({"key": "rsa-1", "header": {"kid": "shared"}})).await;
     for alg in ["ES256", "EdDSA", "PS256", "HS256", "none", "rs256"] {
         let (_, rest) = signed.split_once('.').unwrap();

@@ -1,4 +1,4 @@
-//! What is logged: enough to find out why a token was refused, and nothing of the token.
+//! Logs: they have the reason why a token was rejected, and no part of the token.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use crate::issuer::TestIssuer;
 use crate::requests::{authorize, tokens};
 
 thread_local! {
-    /// What was logged on this thread, once somebody wants to know.
+    /// The log of this thread, if it is recorded.
     static LOG: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
 }
 
@@ -33,7 +33,7 @@ impl Write for ThreadLog {
 }
 
 #[tokio::test]
-async fn a_log_says_why_and_never_whom() {
+async fn a_log_has_the_reason_and_no_part_of_the_token() {
     let mut issuer = TestIssuer::start().await;
     let tokens = tokens(&issuer);
     let claims =
@@ -43,7 +43,8 @@ async fn a_log_says_why_and_never_whom() {
     let unknown = issuer.mint(json!({"header": {"kid": "line\nbreak"}})).await;
     let opaque = "hidden-opaque-token";
 
-    // For the whole process: a subscriber of one thread misses what another thread has logged before.
+    // The subscriber is for the whole process: one of a single thread would miss call sites that
+    // another thread has registered before.
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter("bindpost_mcp_oauth=trace")
         .with_ansi(false)
@@ -65,7 +66,7 @@ async fn a_log_says_why_and_never_whom() {
         "fetched the keys of an issuer",
         "for another audience",
         "signed by an unknown key",
-        "no JWT",
+        "not a JWT",
         "WARN",
         "cannot be fetched",
         issuer.url.as_str(),

@@ -1,4 +1,4 @@
-//! Tokens of a real issuer, in a process of its own, taken and refused.
+//! Tokens of a real issuer in a separate process, accepted and rejected.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 

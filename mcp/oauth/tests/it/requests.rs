@@ -10,7 +10,7 @@ use crate::issuer::{TestIssuer, within};
 
 pub(crate) const AUDIENCE: &str = "https://api.example/mcp";
 
-/// A request with these headers.
+/// Builds a request with these headers.
 pub(crate) fn request(headers: &[(&str, &str)]) -> HttpRequest {
     let mut builder = ::http::Request::post("/mcp?access_token=ignored");
     for (name, value) in headers {
@@ -20,7 +20,7 @@ pub(crate) fn request(headers: &[(&str, &str)]) -> HttpRequest {
     HttpRequest { parts, peer: None }
 }
 
-/// Whom the authorizer takes the bearer of this token for.
+/// Authorizes a request with this token.
 pub(crate) async fn authorize(tokens: &TokenAuthorizer, token: &str) -> Result<Caller, Denial> {
     within(tokens.authorize(&request(&[("authorization", &format!("Bearer {token}"))]))).await
 }
@@ -29,7 +29,7 @@ pub(crate) fn trusting(issuer: &TestIssuer) -> TokenAuthorizerBuilder {
     TokenAuthorizer::builder().issuer(Issuer::new(&issuer.url)).audience(AUDIENCE)
 }
 
-/// Takes what the issuer makes for us.
+/// Accepts the tokens of the issuer.
 pub(crate) fn tokens(issuer: &TestIssuer) -> TokenAuthorizer {
     trusting(issuer).build().unwrap()
 }
@@ -39,7 +39,7 @@ pub(crate) fn limited(issuer: &TestIssuer, limits: OAuthLimits) -> TokenAuthoriz
     trusting(issuer).limits(limits).build().unwrap()
 }
 
-/// Long after everything that lasts this long.
+/// Waits well beyond this time.
 pub(crate) async fn well_after(time: Duration) {
     tokio::time::sleep(time * 2).await;
 }
@@ -53,10 +53,10 @@ pub(crate) fn expired() -> Denial {
 }
 
 pub(crate) fn unavailable() -> Denial {
-    Denial::unavailable("the token cannot be checked now")
+    Denial::unavailable("the token cannot be verified now; try again later")
 }
 
-/// Seconds since 1970, and some.
+/// Returns the current time plus these seconds, in seconds since 1970.
 pub(crate) fn now_and(seconds: i64) -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     i64::try_from(now.as_secs()).unwrap() + seconds

@@ -1,4 +1,4 @@
-//! Scopes of users, roles of applications: by every way in, for every revision.
+//! Scopes of users and roles of applications, over every transport, for every revision.
 
 use bindpost_mcp_http::Auth;
 use bindpost_mcp_server::{
@@ -14,7 +14,8 @@ use crate::talk::{Talk, TestServer, WAYS, Way};
 const SCOPES: [&str; 1] = ["orders.write"];
 const ROLES: [&str; 1] = ["Orders.Write"];
 
-/// One entry of each kind, for users by a scope and for applications by a role; and a tool for any caller.
+/// One entry of each kind that needs a scope of a user or a role of an application, and a tool for
+/// any caller.
 fn guarded() -> Server {
     let item = TemplateEntry::new("guarded://item/{id}", "item", async |_: Context| "an item")
         .complete("id", |_| vec!["1".to_owned()]);
@@ -35,7 +36,7 @@ async fn who(context: Context) -> String {
     context.caller().claim("sub").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// What reaches a guarded entry, by this way.
+/// The requests that use a guarded entry.
 fn requests(way: Way) -> Vec<(&'static str, Value)> {
     let complete = |reference: Value| json!({"ref": reference, "argument": {"name": "id", "value": ""}});
     let mut all = vec![
@@ -53,7 +54,7 @@ fn requests(way: Way) -> Vec<(&'static str, Value)> {
     all
 }
 
-/// What lists show, all together.
+/// Returns the names in all lists.
 async fn listed(talk: &mut Talk<'_>, bearer: &str) -> Vec<String> {
     let mut names = Vec::new();
     for (method, member) in [
@@ -74,23 +75,23 @@ async fn start(issuer: &TestIssuer) -> TestServer {
     TestServer::with_auth(guarded(), auth).await
 }
 
-/// Tokens without the rights, each with a part of them or with what looks like them.
+/// Tokens without the rights. Each has a part of them or similar claims.
 fn without_rights() -> Vec<Value> {
     vec![
-        // A user, by an application to which other things were granted. The roles are the user's.
+        // A user, through an application with other scopes. The roles are those of the user.
         json!({"scp": "other", "roles": ROLES}),
         json!({"scope": "other", "roles": ROLES, "client_id": "till"}),
         json!({"scope": ["other"], "scp": 7, "roles": ROLES}),
-        // Nothing was granted, or the client did not ask for it.
+        // No scopes were granted, or the client requested none.
         json!({"scope": "", "roles": ROLES}),
         json!({"scope": null, "roles": ROLES}),
         json!({"roles": ROLES, "client_id": "till", "azp": "till"}),
         json!({"roles": ROLES, "idtyp": "user"}),
         json!({"roles": ROLES, "idtyp": 7, "client_id": "alice"}),
         json!({"roles": ROLES, "idtyp": "device", "client_id": "alice"}),
-        // As Entra ID says it: the subject of a user is another one for each application.
+        // In Entra ID the subject of a user differs for each application.
         json!({"roles": ROLES, "oid": "the object of alice"}),
-        // An application by itself, whose roles are named like scopes, or to which scopes were granted.
+        // An application whose roles are named like the scopes, or that has scopes.
         json!({"sub": "app", "client_id": "app", "roles": SCOPES}),
         json!({"sub": "app", "idtyp": "app", "scp": "orders.write"}),
         json!({"sub": "app", "idtyp": "app", "roles": ["Orders.Read"]}),

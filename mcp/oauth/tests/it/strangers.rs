@@ -1,4 +1,4 @@
-//! What belongs to one caller, asked for by another of the same name: two issuers that both know an alice.
+//! Isolation of callers with the same name: two issuers that both have a subject `alice`.
 
 use bindpost_mcp_http::Auth;
 use bindpost_mcp_oauth::Issuer;
@@ -38,7 +38,7 @@ async fn ask(context: Context) -> Result<String, ToolError> {
 struct Callers {
     server: TestServer,
     alice: String,
-    /// Those who are not Alice, but look like her.
+    /// Tokens of other callers that resemble Alice's.
     others: Vec<String>,
     _issuers: [TestIssuer; 2],
 }
@@ -52,12 +52,12 @@ impl Callers {
         let others = vec![
             // The same subject of another issuer.
             two.token(json!({})).await,
-            // Subjects that spell the key of the other Alice, or nearly.
+            // Subjects that equal the id of the other Alice, or nearly.
             two.token(json!({"sub": format!("{}|alice", one.url)})).await,
             one.token(json!({"sub": "alice "})).await,
             one.token(json!({"sub": "Alice"})).await,
             one.token(json!({"sub": "|alice"})).await,
-            // Claims by which other systems know their users.
+            // Claims by which other systems identify users.
             one.token(
                 json!({"sub": "bob", "oid": "alice", "upn": "alice", "email": "alice", "name": "alice"}),
             )
@@ -69,7 +69,7 @@ impl Callers {
         Callers { server, alice, others, _issuers: issuers }
     }
 
-    /// All who are not Alice, anonymous callers included.
+    /// Returns all other callers, including anonymous ones.
     fn strangers(&self) -> impl Iterator<Item = Bearer<'_>> {
         self.others.iter().map(|token| Some(token.as_str())).chain([None])
     }
@@ -78,7 +78,7 @@ impl Callers {
         Talk::new(&self.server, Way::Alone).ask(method, params, bearer).await.message
     }
 
-    /// The first message of a stream that listens for changes.
+    /// Opens a subscription and returns its first message.
     async fn listen(&self, filter: Value, bearer: Bearer<'_>) -> Value {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -96,7 +96,7 @@ impl Callers {
 }
 
 #[tokio::test]
-async fn a_task_is_not_there_for_a_namesake() {
+async fn a_task_does_not_exist_for_a_namesake() {
     let callers = Callers::start().await;
     let call = json!({"name": "job", "arguments": {}});
     let made = callers.alone("tools/call", call, Some(&callers.alice)).await["result"].clone();
@@ -110,7 +110,7 @@ async fn a_task_is_not_there_for_a_namesake() {
             assert_eq!(refused["error"]["code"], unknown["error"]["code"], "{method} {refused}");
             let [refused, unknown] = [refused, unknown].map(|answer| answer["error"]["message"].to_string());
             let spelled = refused.replace(made["taskId"].as_str().unwrap(), "no such task");
-            assert_eq!(spelled, unknown, "it does not show that the task exists");
+            assert_eq!(spelled, unknown, "the response must not reveal that the task exists");
         }
         let heard = callers.listen(json!({"taskIds": [made["taskId"]]}), stranger).await;
         assert_eq!(heard["params"]["notifications"], json!({}), "{heard}");
@@ -121,9 +121,9 @@ async fn a_task_is_not_there_for_a_namesake() {
     assert_eq!(heard["params"]["notifications"]["taskIds"], json!([made["taskId"]]));
 }
 
-/// A task made without credentials belongs to anonymous callers that know its id, and not to known ones.
+/// A task created without credentials belongs to anonymous callers with its id, not to authenticated ones.
 #[tokio::test]
-async fn an_anonymous_task_is_not_there_for_known_callers() {
+async fn an_anonymous_task_does_not_exist_for_authenticated_callers() {
     let callers = Callers::start().await;
     let call = json!({"name": "open_job", "arguments": {}});
     let made = callers.alone("tools/call", call, None).await["result"].clone();
@@ -138,10 +138,10 @@ async fn an_anonymous_task_is_not_there_for_known_callers() {
 }
 
 #[tokio::test]
-async fn a_session_and_its_subscriptions_are_not_there_for_a_namesake() {
+async fn a_session_and_its_subscriptions_do_not_exist_for_a_namesake() {
     let callers = Callers::start().await;
     for way in WAYS.into_iter().filter(|way| *way != Way::Alone) {
-        // Opened with a token, and opened without one and adopted.
+        // Opened with a token, or opened without one and adopted.
         for opened_by in [Some(callers.alice.as_str()), None] {
             if way == Way::Pipe && opened_by.is_none() {
                 continue;
@@ -153,7 +153,7 @@ async fn a_session_and_its_subscriptions_are_not_there_for_a_namesake() {
             for stranger in callers.strangers() {
                 for method in ["resources/subscribe", "resources/unsubscribe", "ping", "tools/list"] {
                     let refused = talk.ask(method, staff.clone(), stranger).await;
-                    // Reading is refused before the session is looked for.
+                    // Reading is rejected before the session is looked up.
                     assert!(matches!(refused.status, 401 | 404), "{way:?} {method} {refused:?}");
                 }
                 let Way::Session(revision) = way else { continue };
@@ -173,7 +173,7 @@ async fn a_session_and_its_subscriptions_are_not_there_for_a_namesake() {
 }
 
 #[tokio::test]
-async fn a_half_answered_request_is_not_there_for_a_namesake() {
+async fn a_request_state_does_not_exist_for_a_namesake() {
     let callers = Callers::start().await;
     let meta = |state: &Value| {
         json!({"name": "ask", "arguments": {}, "requestState": state,

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::issuer::within;
 use crate::requests::AUDIENCE;
 
-/// A revision, and how it travels.
+/// A revision and its transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// 2024-11-05 over HTTP+SSE.
@@ -35,10 +35,10 @@ pub(crate) const WAYS: [Way; 6] = [
     Way::Alone,
 ];
 
-/// What a request carries to say who sends it.
+/// The bearer token of a request.
 pub(crate) type Bearer<'a> = Option<&'a str>;
 
-/// A server that takes tokens.
+/// A server that accepts tokens.
 #[derive(Debug)]
 pub(crate) struct TestServer {
     address: SocketAddr,
@@ -46,7 +46,7 @@ pub(crate) struct TestServer {
     _serving: DrainTrigger,
 }
 
-/// Entries for everybody, for everybody known, and for some.
+/// Entries for all callers, for authenticated ones, and for those with certain rights.
 pub(crate) fn mixed() -> Server {
     Server::builder("mixed", "1.0.0")
         .tasks(TaskLimits::default())
@@ -60,7 +60,7 @@ pub(crate) fn mixed() -> Server {
         .unwrap()
 }
 
-/// No entry for strangers.
+/// All entries require authentication.
 pub(crate) fn protected() -> Server {
     Server::builder("protected", "1.0.0").tool(ToolEntry::new("whoami", who)).build().unwrap()
 }
@@ -68,10 +68,10 @@ pub(crate) fn protected() -> Server {
 async fn who(context: Context) -> String {
     let caller = context.caller();
     let subject = caller.claim("sub").and_then(Value::as_str);
-    subject.unwrap_or("nobody").to_owned()
+    subject.unwrap_or("anonymous").to_owned()
 }
 
-/// Says something, so that its answer is a stream.
+/// Sends progress, so that its response is a stream.
 async fn tell(context: Context) -> &'static str {
     context.progress(1.0, None, Some("a secret")).await;
     "told"
@@ -96,7 +96,7 @@ impl TestServer {
         TestServer { address, client, _serving: serving }
     }
 
-    /// A request to this path.
+    /// Builds a request to this path.
     pub(crate) fn request(&self, method: Method, path: &str, bearer: Bearer<'_>) -> RequestBuilder {
         let request = self.client.request(method, format!("http://{}{path}", self.address));
         let request = request.header("accept", "application/json, text/event-stream");
@@ -106,7 +106,7 @@ impl TestServer {
         }
     }
 
-    /// The answer to a POST of this message.
+    /// Posts this message and returns the response.
     pub(crate) async fn post(
         &self,
         path: &str,
@@ -122,7 +122,7 @@ impl TestServer {
     }
 }
 
-/// A conversation of whatever revision.
+/// A conversation in one revision over one transport.
 #[derive(Debug)]
 pub(crate) struct Talk<'a> {
     server: &'a TestServer,
@@ -133,11 +133,11 @@ pub(crate) struct Talk<'a> {
     pub(crate) query: String,
     /// Added to every request.
     pub(crate) headers: Vec<(&'static str, &'static str)>,
-    /// What a client says of itself in every request that stands alone.
+    /// The client capabilities in every modern request.
     pub(crate) capabilities: Value,
 }
 
-/// An answer, however it came.
+/// A response, from a body or from a stream.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -149,7 +149,7 @@ fn request(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
 }
 
-/// What a request that stands alone says of its client.
+/// The envelope of a modern request.
 fn envelope(capabilities: &Value) -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -158,7 +158,7 @@ fn envelope(capabilities: &Value) -> Value {
 }
 
 impl<'a> Talk<'a> {
-    /// A conversation that is not open yet.
+    /// Creates a conversation that is not open yet.
     pub(crate) fn new(server: &'a TestServer, way: Way) -> Talk<'a> {
         let capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
         Talk {
@@ -172,7 +172,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Opens a conversation as its revision does.
+    /// Opens a conversation in the way its revision requires.
     pub(crate) async fn open(server: &'a TestServer, way: Way, bearer: Bearer<'_>) -> Talk<'a> {
         let mut talk = Talk::new(server, way);
         let opened = talk.opening(bearer).await;
@@ -180,7 +180,7 @@ impl<'a> Talk<'a> {
         talk
     }
 
-    /// The first request of its revision.
+    /// Sends the first request of the revision.
     pub(crate) async fn opening(&mut self, bearer: Bearer<'_>) -> Answer {
         if self.way == Way::Pipe {
             let response = within(self.server.request(Method::GET, "/sse", bearer).send()).await.unwrap();
@@ -204,7 +204,7 @@ impl<'a> Talk<'a> {
         opened
     }
 
-    /// Sends a request and gets its answer.
+    /// Sends a request and returns its response.
     pub(crate) async fn ask(&mut self, method: &str, params: Value, bearer: Bearer<'_>) -> Answer {
         let mut params = params;
         let path = self.pipe.as_ref().map_or("/mcp", |(_, path)| path);
@@ -237,7 +237,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Calls these tools by one request of several messages.
+    /// Calls these tools in one batch.
     pub(crate) async fn batch(&mut self, tools: &[&str], bearer: &str) -> Answer {
         let (Way::Session(revision), Some(session)) = (self.way, &self.session) else {
             panic!("{:?} has no batches", self.way)
@@ -264,7 +264,7 @@ impl Answer {
         Answer { status, headers, message: serde_json::from_slice(&body).unwrap_or_default() }
     }
 
-    /// The text of a tool's result.
+    /// Returns the text of a tool's result.
     #[track_caller]
     pub(crate) fn text(&self) -> &str {
         assert_eq!(self.status, 200, "{self:?}");
@@ -272,7 +272,7 @@ impl Answer {
         text.as_str().unwrap_or_else(|| panic!("{}", self.message))
     }
 
-    /// Checks that this is a refusal with this status, and gives the parameters of its only challenge.
+    /// Checks that this is a rejection with this status, and returns the parameters of its only challenge.
     #[track_caller]
     pub(crate) fn refused(&self, status: u16) -> HashMap<String, String> {
         assert_eq!(self.status, status, "{self:?}");
@@ -291,7 +291,7 @@ impl Answer {
     }
 }
 
-/// The data of a stream of events, one by one.
+/// Reads the data of an event stream, one event at a time.
 #[derive(Debug)]
 pub(crate) struct Events {
     response: Response,
@@ -304,7 +304,7 @@ impl Events {
         Events { response, text: String::new() }
     }
 
-    /// The next event's data, if it has any; `None` at the end.
+    /// Returns the data of the next event that has any, or `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<String> {
         self.next_with_id().await.map(|(_, data)| data)
     }

@@ -1,4 +1,4 @@
-//! Which tokens count, and whom they are about.
+//! Which tokens are valid, and which caller they identify.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::issuer::TestIssuer;
 use crate::requests::{AUDIENCE, authorize, expired, invalid, now_and, request, tokens, trusting};
 
 #[tokio::test]
-async fn a_good_token_is_its_subject() {
+async fn a_valid_token_identifies_its_subject() {
     let issuer = TestIssuer::start().await;
     let tokens = tokens(&issuer);
     let claims = json!({"name": "Alice", "scope": "orders.read orders.write", "scp": "extra", "roles": ["Admin"],
@@ -22,14 +22,14 @@ async fn a_good_token_is_its_subject() {
     assert_eq!(caller.roles(), ["Admin"]);
     assert_eq!(caller.claim("nested"), Some(&json!({"a": [1]})));
     assert_eq!(caller.claim("email"), Some(&json!("alice@example.com")));
-    // An application's own token has roles, but nobody has granted it a scope.
+    // The token of an application has roles but no scopes.
     let own = issuer.token(json!({"sub": "app", "roles": ["Orders.All"], "idtyp": "app"})).await;
     let caller = authorize(&tokens, &own).await.unwrap();
     assert_eq!((caller.scopes().len(), caller.roles()), (0, &["Orders.All".to_owned()][..]));
 }
 
 #[tokio::test]
-async fn every_algorithm_of_the_issuer_counts_and_no_other() {
+async fn only_the_algorithms_of_the_issuer_are_accepted() {
     let issuer = TestIssuer::start().await;
     issuer.control(json!({"add": [{"kid": "ec-384", "type": "ec-384"}]})).await;
     let all = [
@@ -64,7 +64,7 @@ async fn every_algorithm_of_the_issuer_counts_and_no_other() {
 }
 
 #[tokio::test]
-async fn what_the_issuer_did_not_sign_is_refused() {
+async fn rejects_tokens_that_the_issuer_did_not_sign() {
     let issuer = TestIssuer::start().await;
     let tokens = tokens(&issuer);
     issuer.control(json!({"add": [{"kid": "weak", "type": "rsa-1024"}]})).await;
@@ -80,11 +80,11 @@ async fn what_the_issuer_did_not_sign_is_refused() {
         json!({"trick": "stranger", "key": "ed-1"}),
         json!({"trick": "swapped"}),
         json!({"key": "weak"}),
-        // Signed by one key, naming another.
+        // Signed by one key, with the id of another.
         json!({"key": "rsa-1", "header": {"kid": "ec-1"}}),
         json!({"key": "rsa-1", "header": {"kid": ""}}),
         json!({"key": "rsa-1", "header": {"kid": 1}}),
-        // Extensions, other kinds of tokens.
+        // Extensions and other types of tokens.
         json!({"header": {"crit": ["exp"]}}),
         json!({"header": {"typ": "id+jwt"}}),
         json!({"header": {"typ": 7}}),
@@ -92,7 +92,7 @@ async fn what_the_issuer_did_not_sign_is_refused() {
         let token = issuer.mint(order.clone()).await;
         assert_eq!(authorize(&tokens, &token).await, Err(invalid()), "{order}");
     }
-    // The key that comes with a token verifies nothing.
+    // A key in the token itself is ignored.
     let jwk = json!({"kty": "RSA", "n": "AQAB", "e": "AQAB"});
     let headers = json!({"kid": "mine", "jwk": jwk, "jku": format!("{}/jwks", issuer.url), "x5u": "http://127.0.0.1:1/"});
     let token = issuer.mint(json!({"trick": "stranger", "header": headers})).await;
@@ -113,7 +113,7 @@ async fn what_the_issuer_did_not_sign_is_refused() {
 }
 
 #[tokio::test]
-async fn what_the_issuer_signed_for_others_is_refused() {
+async fn rejects_tokens_for_other_audiences_or_issuers() {
     let issuer = TestIssuer::start().await;
     let tokens = tokens(&issuer);
     let audience = Denial::invalid("the token is for another audience");
@@ -148,7 +148,7 @@ async fn clocks_may_differ_by_the_leeway() {
     let generous = trusting(&issuer).leeway(Duration::from_secs(300)).build().unwrap();
     let strict = trusting(&issuer).leeway(Duration::ZERO).build().unwrap();
     let early = Denial::invalid("the token is not valid yet");
-    // Each with what the three say: leeways of 60, 300 and 0 seconds.
+    // The expected results for leeways of 60, 300 and 0 seconds.
     for (claims, answers) in [
         (json!({"exp": now_and(-30)}), [Ok(()), Ok(()), Err(expired())]),
         (json!({"exp": now_and(-61)}), [Err(expired()), Ok(()), Err(expired())]),
@@ -169,7 +169,7 @@ async fn clocks_may_differ_by_the_leeway() {
 }
 
 #[tokio::test]
-async fn times_of_the_wrong_type_are_refused() {
+async fn rejects_times_of_the_wrong_type() {
     let issuer = TestIssuer::start().await;
     let tokens = tokens(&issuer);
     let later = now_and(600);
@@ -188,7 +188,7 @@ async fn times_of_the_wrong_type_are_refused() {
 }
 
 #[tokio::test]
-async fn a_token_that_names_no_key_needs_the_only_one_that_fits() {
+async fn a_token_without_a_key_id_needs_exactly_one_suitable_key() {
     let issuer = TestIssuer::start().await;
     let tokens = tokens(&issuer);
     let anonymous = |key: &str| json!({"key": key, "header": {"kid": null}});
@@ -202,7 +202,7 @@ async fn a_token_that_names_no_key_needs_the_only_one_that_fits() {
 }
 
 #[tokio::test]
-async fn keys_are_used_for_what_they_are_made_for() {
+async fn keys_are_used_only_for_their_purpose() {
     let issuer = TestIssuer::start().await;
     issuer
         .control(json!({"add": [
@@ -232,7 +232,7 @@ async fn keys_are_used_for_what_they_are_made_for() {
 }
 
 #[tokio::test]
-async fn the_kind_of_token_can_be_demanded() {
+async fn the_type_of_a_token_can_be_required() {
     let issuer = TestIssuer::start().await;
     let strict = Issuer::new(&issuer.url).requires_type();
     let strict = TokenAuthorizer::builder().issuer(strict).audience(AUDIENCE).build().unwrap();
@@ -245,7 +245,7 @@ async fn the_kind_of_token_can_be_demanded() {
 }
 
 #[tokio::test]
-async fn a_token_has_a_longest_length() {
+async fn the_length_of_a_token_is_limited() {
     let issuer = TestIssuer::start().await;
     let tokens = tokens(&issuer);
     let long = issuer.token(json!({"groups": "g".repeat(11 << 10)})).await;
@@ -256,21 +256,21 @@ async fn a_token_has_a_longest_length() {
 }
 
 #[tokio::test]
-async fn several_issuers_are_told_apart() {
+async fn callers_of_different_issuers_are_different() {
     let [one, two] = [TestIssuer::start().await, TestIssuer::start().await];
     let tokens = trusting(&one).issuer(Issuer::new(&two.url)).build().unwrap();
     let [by_one, by_two] = [one.token(json!({})).await, two.token(json!({})).await];
     let first = authorize(&tokens, &by_one).await.unwrap();
     let second = authorize(&tokens, &by_two).await.unwrap();
-    assert_ne!(first, second, "both are called alice, by different issuers");
-    // Neither can speak for the other.
+    assert_ne!(first, second, "both issuers have a subject alice");
+    // Neither issuer can issue tokens of the other.
     let forged = one.token(json!({"iss": two.url})).await;
     assert_eq!(authorize(&tokens, &forged).await, Err(invalid()));
     assert_eq!(tokens.authorization_servers(), [one.url.clone(), two.url.clone()]);
 }
 
 #[tokio::test]
-async fn an_issuer_may_go_by_another_name() {
+async fn an_issuer_may_have_another_name_in_tokens() {
     let issuer = TestIssuer::start().await;
     issuer.control(json!({"claimed": "https://names.example/{tenantid}/"})).await;
     let named = || Issuer::new(&issuer.url).accepts_issuer("https://names.example/{tenantid}/");
@@ -293,7 +293,7 @@ async fn an_issuer_may_go_by_another_name() {
 }
 
 #[tokio::test]
-async fn credentials_are_in_one_header_and_nowhere_else() {
+async fn credentials_are_read_only_from_the_authorization_header() {
     let issuer = TestIssuer::start().await;
     let tokens = tokens(&issuer);
     let token = issuer.token(json!({})).await;
@@ -317,16 +317,16 @@ async fn credentials_are_in_one_header_and_nowhere_else() {
     }
 }
 
-/// What outlives a request is told when its token ends.
+/// Streams and other long operations need the expiry of the token.
 #[tokio::test]
-async fn a_caller_knows_when_its_token_expires() {
+async fn a_caller_has_the_expiry_of_its_token() {
     let issuer = TestIssuer::start().await;
     let tokens = trusting(&issuer).leeway(Duration::from_secs(30)).build().unwrap();
     let token = issuer.token(json!({"exp": now_and(600)})).await;
     let fresh = authorize(&tokens, &token).await.unwrap();
     let left = fresh.expires_at().unwrap().duration_since(std::time::Instant::now());
     assert!((Duration::from_secs(500)..=Duration::from_secs(630)).contains(&left), "{left:?}");
-    // The same for a token that is remembered, to the instant; and no other caller.
+    // A cached token has exactly the same expiry, and is an equal caller.
     let remembered = authorize(&tokens, &token).await.unwrap();
     assert_eq!(remembered.expires_at(), fresh.expires_at());
     let renewed = issuer.token(json!({"exp": now_and(1200)})).await;

@@ -1,4 +1,4 @@
-//! [`BridgeBuilder`]: what an operator says about a bridge, checked once.
+//! [`BridgeBuilder`]: the configuration of a bridge and its validation.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -19,14 +19,14 @@ use crate::operation::Operation;
 use crate::selection::{OperationSelection, PathPattern};
 use crate::upstream::Upstream;
 
-/// How much of `tools/list` and of one answer a model gets, unless told.
+/// The default budgets of `tools/list` and of one response, in bytes.
 const LIST_BUDGET: usize = 40 * 1024;
 const ANSWER_BUDGET: usize = 64 * 1024;
 
-/// Hides what is nobody's business in the JSON that an operation answered.
+/// Removes confidential values from the JSON response of an operation.
 pub type Conceal = fn(&Operation, &mut Value);
 
-/// Makes a [`Bridge`].
+/// Builds a [`Bridge`].
 #[derive(Debug)]
 pub struct BridgeBuilder {
     document: Arc<Document>,
@@ -65,92 +65,100 @@ impl BridgeBuilder {
         }
     }
 
-    /// Which operations are served.
+    /// Sets which operations are served.
     pub fn select(mut self, selection: OperationSelection) -> BridgeBuilder {
         self.selection = selection;
         self
     }
 
-    /// The scheme of resources; `{scheme}-schema` is that of schemas. `openapi` unless told.
+    /// Sets the URI scheme of resources. Schemas use `{scheme}-schema`. Default: `openapi`.
     pub fn scheme(mut self, scheme: impl Into<String>) -> BridgeBuilder {
         self.scheme = scheme.into();
         self
     }
 
-    /// How many bytes `tools/list` may have. Above it schemas become short, and then three tools stand for all.
+    /// Sets the maximum size of `tools/list` in bytes. Above it, schemas are shortened first, and then
+    /// three tools replace all others.
     pub fn list_budget(mut self, bytes: usize) -> BridgeBuilder {
         self.list_budget = bytes;
         self
     }
 
-    /// How many bytes one answer may have. Above it, it is cut by whole items, with a cursor.
+    /// Sets the maximum size of a response in bytes. A larger response is cut at a whole item
+    /// and gets a cursor.
     pub fn answer_budget(mut self, bytes: usize) -> BridgeBuilder {
         self.answer_budget = bytes;
         self
     }
 
-    /// Gives a parameter its value, wherever it occurs. Callers neither see it nor can give another.
+    /// Sets a fixed value for a parameter of all operations. Callers do not see the parameter and cannot
+    /// override it.
     pub fn fixed(mut self, name: impl Into<String>, value: impl Into<Value>) -> BridgeBuilder {
         self.fixed.push((name.into(), value.into()));
         self
     }
 
-    /// What calls of an operation may do, instead of what its verb says.
+    /// Sets the hints of an operation, instead of those derived from its verb.
     pub fn hints(mut self, operation: impl Into<String>, hints: ToolHints) -> BridgeBuilder {
         self.hints.insert(operation.into(), hints);
         self
     }
 
-    /// The user is asked before this operation is called, as before every DELETE.
+    /// Asks the user for confirmation before this operation is called, as before every DELETE.
     pub fn asks(self, operation: impl Into<String>) -> BridgeBuilder {
         self.asks_if(operation, |_| true)
     }
 
-    /// The user is asked before this operation is called with arguments that say so.
+    /// Asks the user for confirmation before this operation is called, if `asks` returns
+    /// true for the arguments.
     pub fn asks_if(mut self, operation: impl Into<String>, asks: AsksIf) -> BridgeBuilder {
         self.asks.insert(operation.into(), asks);
         self
     }
 
-    /// Hides what is in the JSON of answers and is nobody's business, such as secrets, before anybody sees it.
+    /// Sets a function that removes confidential values, such as secrets, from JSON responses before
+    /// callers get them.
     pub fn conceals(mut self, conceal: Conceal) -> BridgeBuilder {
         self.conceals = Some(conceal);
         self
     }
 
-    /// Leaves members of these names out of answers, and of the items of their lists: what a service says of itself,
-    /// such as its address. Links to next pages are followed first, so that these may be among them.
+    /// Removes members with these names from responses and from the items of their lists, for example the
+    /// address of the service. Links to next pages are read before the removal, so they may be among
+    /// these members.
     pub fn hides(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> BridgeBuilder {
         self.hidden.extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// Only operations that change nothing.
+    /// Serves only read-only operations.
     pub fn read_only(mut self) -> BridgeBuilder {
         self.selection = self.selection.read_only();
         self
     }
 
-    /// Whether the user is asked before something is destroyed, if the client can ask. Yes, unless told.
+    /// Sets whether the user is asked for confirmation before destructive calls, if the client supports
+    /// it. Default: true.
     pub fn confirms(mut self, yes: bool) -> BridgeBuilder {
         self.confirms = yes;
         self
     }
 
-    /// Callers need the scopes that the document's security requirements name.
+    /// Requires callers to have the scopes in the document's security requirements.
     pub fn enforce_scopes(mut self) -> BridgeBuilder {
         self.enforces_scopes = true;
         self
     }
 
-    /// Hands a header of the caller's HTTP request on to the service. `x-tenant-*` stands for several; credentials
-    /// (`Authorization`, `Cookie`) are handed on only if they are named in full.
+    /// Forwards a header of the caller's HTTP request to the service. A pattern such as `x-tenant-*`
+    /// matches several. Credentials (`Authorization`, `Cookie`) are forwarded only if they
+    /// are named in full.
     pub fn pass_header(mut self, name: impl Into<String>) -> BridgeBuilder {
         self.passed.push(name.into());
         self
     }
 
-    /// The bridge, or what is wrong with it.
+    /// Builds the bridge.
     pub fn build(self) -> Result<Bridge, BridgeError> {
         let document = self.document;
         let mut letters = self.scheme.bytes();
@@ -166,15 +174,13 @@ impl BridgeBuilder {
         warnings.extend(self.selection.unmatched_patterns(operations));
         let ids: Vec<&str> = operations.iter().map(|operation| operation.id.as_str()).collect();
         for id in self.hints.keys().chain(self.asks.keys()).filter(|id| !ids.contains(&id.as_str())) {
-            let meant =
-                nearest(id, &ids).map_or("leave it out".to_owned(), |meant| format!("write {meant:?}"));
-            warnings.push(format!("hints are given for {id:?}, which is no operation; fix: {meant}"));
+            let meant = nearest(id, &ids).map_or("remove it".to_owned(), |meant| format!("write {meant:?}"));
+            warnings.push(format!("hints are set for {id:?}, but no operation has this id; fix: {meant}"));
         }
         for (name, _) in &self.fixed {
             let mut parameters = operations.iter().flat_map(|operation| &operation.parameters);
             if !parameters.any(|parameter| offered::is_named(parameter, name)) {
-                warnings
-                    .push(format!("no operation has the parameter {name:?} that is set; fix: leave it out"));
+                warnings.push(format!("no operation has the fixed parameter {name:?}; fix: remove it"));
             }
         }
 
@@ -233,26 +239,26 @@ impl BridgeBuilder {
     }
 }
 
-/// Why there is no bridge.
+/// The reason why a bridge cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BridgeError {
-    /// Nothing is left to serve.
+    /// No operation is selected.
     #[error(
-        "of the document's {0} operations none is selected\n  fix: check tags, patterns, denials and read-only mode"
+        "of the document's {0} operations none is selected\n  fix: check tags, patterns, denied operations and read-only mode"
     )]
     NothingSelected(usize),
-    /// A header that cannot be handed on.
+    /// A header that cannot be forwarded.
     #[error(
-        "header {0:?} cannot be handed on: it belongs to one connection, or is no header's name\n  fix: leave it out"
+        "header {0:?} cannot be forwarded: it belongs to one connection, or is not a valid name\n  fix: remove it"
     )]
     Header(String),
-    /// A scheme that no URI can have.
+    /// An invalid URI scheme.
     #[error(
-        "{0:?} is no scheme of a URI\n  fix: take letters, digits, `+`, `-` and `.`, and start with a letter"
+        "{0:?} is not a valid URI scheme\n  fix: use letters, digits, `+`, `-` and `.`, and start with a letter"
     )]
     Scheme(String),
-    /// The system gives no random numbers to sign cursors with.
-    #[error("the system gives no random numbers: {0}")]
+    /// The operating system returned no random numbers for the key that signs cursors.
+    #[error("the operating system returned no random numbers: {0}")]
     NoRandomness(String),
 }

@@ -1,4 +1,4 @@
-//! One call of an operation: who may, with what, is the user sure, and what comes back.
+//! One call of an operation: authorization, arguments, confirmation and result.
 
 use bindpost_mcp_protocol::CallToolResult;
 use bindpost_mcp_server::nearest::nearest;
@@ -15,19 +15,19 @@ use crate::reply::{self, CallFailure, FailureKind};
 use crate::request;
 use crate::upstream::{UpstreamError, UpstreamRequest, UpstreamResponse};
 
-/// How many unknown arguments, and how many known ones instead, an error names.
+/// The maximum number of unknown arguments, and of known ones, that an error lists.
 const MOST_UNKNOWN: usize = 5;
 const MOST_KNOWN: usize = 30;
 
 impl BridgeState {
-    /// Calls an operation, whichever way it was named.
+    /// Calls an operation, by its tool or by its id.
     pub(crate) async fn call(
         &self,
         offered: &OfferedOperation,
         mut arguments: Map<String, Value>,
         context: &Context,
     ) -> Result<CallToolResult, ToolError> {
-        // Models write null for what they leave out.
+        // Models write null for arguments they omit.
         arguments.retain(|_, value| !value.is_null());
         let cursor = match offered.take_cursor(&mut arguments) {
             Ok(cursor) => cursor,
@@ -64,7 +64,7 @@ impl BridgeState {
         }
     }
 
-    /// Reads an operation as a resource: the answer as it came.
+    /// Reads an operation as a resource. The response is returned unchanged.
     pub(crate) async fn read(
         &self,
         offered: &OfferedOperation,
@@ -76,7 +76,7 @@ impl BridgeState {
         self.send(offered, sent, context).await.map_err(|error| self.upstream_failure(offered, &error))
     }
 
-    /// Sends a request. Redirects lead to operations that this caller may call, and nowhere else.
+    /// Sends a request. Redirects are followed only to operations that this caller may call.
     async fn send(
         &self,
         offered: &OfferedOperation,
@@ -89,7 +89,7 @@ impl BridgeState {
         self.upstream.send_within(sent, &redirects).await
     }
 
-    /// The request, if this caller may send it.
+    /// Builds the request, if this caller may send it.
     fn prepare(
         &self,
         offered: &OfferedOperation,
@@ -101,12 +101,12 @@ impl BridgeState {
             let access = AccessRule::default().with_scopes(&operation.scopes);
             if !access.permits(context.caller()) {
                 let scopes = operation.scopes.join(", ");
-                let text = format!("operation {:?} needs the scopes {scopes}", operation.id);
+                let text = format!("operation {:?} requires the scopes {scopes}", operation.id);
                 return Err(CallFailure { kind: FailureKind::Unauthorized, ..CallFailure::invalid(text) });
             }
         }
         let mut arguments = next.arguments.clone();
-        // Nobody but the operator gives these, even where the schema cannot be compiled.
+        // Only the operator sets these, even if the schema cannot be compiled.
         if let Some(name) = arguments.keys().find(|name| offered.fixed.contains_key(*name)) {
             return Err(CallFailure::invalid(format!("argument {name:?} is unknown")));
         }
@@ -114,7 +114,7 @@ impl BridgeState {
         let given = Value::Object(arguments);
         if let Some(check) = offered.argument_validator(&self.document)
             && check.check(&given).is_err()
-            // Services answer null for what is not set, and what they answered is handed back to be changed.
+            // Services return null for unset members, and clients send such objects back with changes.
             && let Err(lines) = check.check(&without_null_members(&given))
         {
             wrong.push(lines);
@@ -129,11 +129,12 @@ impl BridgeState {
         let mut outgoing = request::build_request(operation, &arguments)
             .map_err(|error| CallFailure::invalid(error.to_string()))?;
         if self.may_reach_excluded_operation(offered, &outgoing.path) {
-            let text = "these arguments lead to another operation, which is not served here".to_owned();
+            let text = "these arguments address another operation, which is not served here".to_owned();
             return Err(CallFailure::invalid(text));
         }
         if let Some(scopes) = self.missing_scopes_of_other_operation(offered, &outgoing.path, context) {
-            let text = format!("these arguments lead to another operation, which needs the scopes {scopes}");
+            let text =
+                format!("these arguments address another operation, which requires the scopes {scopes}");
             return Err(CallFailure { kind: FailureKind::Unauthorized, ..CallFailure::invalid(text) });
         }
         if let Some(link) = &next.link {
@@ -153,9 +154,9 @@ impl BridgeState {
         Ok(outgoing)
     }
 
-    /// What to tell when there is no answer at all.
+    /// Returns the failure for a request without a response.
     fn upstream_failure(&self, offered: &OfferedOperation, error: &UpstreamError) -> CallFailure {
-        tracing::warn!(operation = offered.operation.id, ?error, "no answer of the service");
+        tracing::warn!(operation = offered.operation.id, ?error, "no response from the upstream service");
         let kind = match error {
             UpstreamError::NoCredential(_) => FailureKind::Unauthorized,
             UpstreamError::TooLarge(_) => FailureKind::UnknownError,
@@ -171,7 +172,7 @@ impl BridgeState {
 }
 
 impl OfferedOperation {
-    /// Takes the cursor out of the arguments.
+    /// Removes the cursor from the arguments and returns it.
     fn take_cursor(&self, arguments: &mut Map<String, Value>) -> Result<Option<String>, CallFailure> {
         match arguments.remove(self.cursor) {
             None => Ok(None),
@@ -180,7 +181,7 @@ impl OfferedOperation {
         }
     }
 
-    /// What to say of arguments that it does not take: which one was meant, or which there are, needed ones first.
+    /// Describes unknown arguments: suggests a similar one, or lists the known ones, required ones first.
     fn describe_unknown_arguments(&self, arguments: &Map<String, Value>) -> Vec<String> {
         let body = self.operation.body.iter().map(|body| (self.body, body.required));
         let parameters = self.parameters().map(|parameter| (parameter.argument.as_str(), parameter.required));
@@ -199,7 +200,7 @@ impl OfferedOperation {
             });
         }
         if names_none && known.is_empty() {
-            lines.push("- this operation takes no arguments".to_owned());
+            lines.push("- this operation has no arguments".to_owned());
         } else if names_none {
             let written = |(name, required): &(&str, bool)| match required {
                 true => format!("{name} (needed)"),
@@ -214,13 +215,13 @@ impl OfferedOperation {
     }
 }
 
-/// What the user is asked: the real address, and what the document says of it.
+/// Returns the question for the user: the actual path and the summary of the operation.
 fn question(offered: &OfferedOperation, sent: &UpstreamRequest) -> String {
     let path = sent.path.split('?').next().unwrap_or_default();
     let path: String = path.chars().take(300).collect();
     let operation = &offered.operation;
     format!(
-        "{} {path}\n{} ({}). Go on?",
+        "{} {path}\n{} ({}). Continue?",
         sent.method,
         text::summary(operation).trim_end_matches('.'),
         offered.display_id()
@@ -228,8 +229,8 @@ fn question(offered: &OfferedOperation, sent: &UpstreamRequest) -> String {
 }
 
 impl BridgeState {
-    /// Whether a service could take the path of a call for an operation that was left out. A path that is one of the
-    /// operation's own belongs to it, unless the other names more of it.
+    /// Returns whether a service could route this path to an operation that is not selected. A path of
+    /// the called operation belongs to it, unless the other operation matches it more specifically.
     fn may_reach_excluded_operation(&self, offered: &OfferedOperation, path: &str) -> bool {
         let is_own = offered.path.may_cover(path);
         self.left_out.iter().any(|(method, pattern)| {
@@ -239,7 +240,8 @@ impl BridgeState {
         })
     }
 
-    /// The scopes that the caller lacks for the operation that a service could take the path of this call for.
+    /// Returns the scopes that the caller lacks for another operation to which a service
+    /// could route this path.
     fn missing_scopes_of_other_operation(
         &self,
         offered: &OfferedOperation,
@@ -260,10 +262,11 @@ impl BridgeState {
         Some(other.operation.scopes.join(", "))
     }
 
-    /// Whether a path that the service named is one of this operation, or of another that is read and served.
+    /// Returns whether a path from a response belongs to this operation, or to another read-only
+    /// operation that is served.
     pub(crate) fn is_served_path(&self, offered: &OfferedOperation, path: &str) -> bool {
         let covering = self.offered.iter().filter(|other| {
-            // Another operation may need other scopes.
+            // Another operation may require other scopes.
             !self.enforces_scopes
                 && other.operation.method == Method::GET
                 && other.hints.read_only
@@ -277,7 +280,7 @@ impl BridgeState {
     }
 }
 
-/// The same without the members of objects that are null. Items of lists stay.
+/// Removes null members of objects. Items of lists are kept.
 fn without_null_members(value: &Value) -> Value {
     match value {
         Value::Object(members) => {

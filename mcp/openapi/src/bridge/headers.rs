@@ -1,29 +1,29 @@
-//! Headers of the caller's request that are handed on, because the operator says so.
+//! Headers of the caller's request that the operator configured to be forwarded.
 
 use http::{HeaderMap, HeaderName};
 
 use crate::request::is_reserved_header;
 
-/// Those that belong to one connection or one body.
+/// Returns whether a header belongs to one connection or one body.
 fn is_never_forwarded(name: &str) -> bool {
     let named = ["authorization", "cookie"].contains(&name);
     !named && is_reserved_header(name)
         || ["content-encoding", "content-type", "proxy-authenticate"].contains(&name)
 }
 
-/// What is in the names of those that say who somebody is: a pattern does not mean them.
+/// Parts of header names that indicate credentials. Patterns do not match such headers.
 const CREDENTIALS: [&str; 7] = ["auth", "cookie", "key", "token", "secret", "password", "session"];
 
-/// Which headers are handed on.
+/// The headers to forward.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PassedHeaders {
     names: Vec<HeaderName>,
-    /// What stands before the star.
+    /// The parts before the star.
     beginnings: Vec<String>,
 }
 
 impl PassedHeaders {
-    /// What was named, or the first name that cannot be handed on.
+    /// Parses the configured names. Returns the first name that cannot be forwarded as an error.
     pub(crate) fn new(named: &[String]) -> Result<PassedHeaders, String> {
         let mut passed = PassedHeaders::default();
         for name in named {
@@ -48,8 +48,8 @@ impl PassedHeaders {
         self.names.contains(name) || is_plain && self.beginnings.iter().any(fits)
     }
 
-    /// Hands them on. What the caller's request says counts more than what a model made up, and less than what the
-    /// operator has fixed.
+    /// Forwards the headers. They override arguments of the model and are overridden by values that the
+    /// operator fixed.
     pub(crate) fn forward(&self, from: &HeaderMap, to: &mut HeaderMap, is_fixed: impl Fn(&str) -> bool) {
         for name in from.keys().filter(|name| self.matches(name) && !is_fixed(name.as_str())) {
             to.remove(name);
@@ -66,7 +66,7 @@ mod tests {
     use http::HeaderValue;
 
     #[test]
-    fn credentials_are_handed_on_only_if_they_are_named() {
+    fn credentials_are_forwarded_only_if_they_are_named() {
         let mut from = HeaderMap::new();
         for name in ["authorization", "cookie", "x-tenant", "x-tenant-id", "host", "x-api-key"] {
             from.insert(HeaderName::from_static(name), HeaderValue::from_static("v"));

@@ -1,20 +1,20 @@
-//! Names of tools: what every client takes, and the same at every start.
+//! Names of tools, accepted by all clients and the same at every start.
 
 use std::collections::HashSet;
 
 use sha2::{Digest as _, Sha256};
 
-/// The longest name that all clients take.
+/// The maximum length that all clients accept.
 const LONGEST: usize = 64;
 
-/// Gives each operation a name that no other has.
+/// Gives each operation a unique name.
 #[derive(Debug, Default)]
 pub(crate) struct ToolNames {
     taken: HashSet<String>,
 }
 
 impl ToolNames {
-    /// The name of the tool for an operation of this id: the id itself wherever that is possible.
+    /// Returns the tool name for an operation id. It is the id itself where possible.
     pub(crate) fn unique_name(&mut self, id: &str) -> String {
         let mut plain = String::with_capacity(id.len());
         for character in id.chars() {
@@ -36,7 +36,7 @@ impl ToolNames {
     }
 }
 
-/// The beginning of a name and a hash of the whole id.
+/// Returns the beginning of a name and a hash of the whole id.
 fn hashed(plain: &str, id: &str, round: u32) -> String {
     let mut hash = Sha256::new();
     hash.update(id.as_bytes());

@@ -1,4 +1,4 @@
-//! One selected operation: what callers see of it, and what their arguments are checked against.
+//! A selected operation: its schemas and the validation of its arguments.
 
 use std::sync::OnceLock;
 
@@ -13,37 +13,37 @@ use crate::request::{body_argument, is_reserved_header};
 use crate::schema::SchemaPurpose;
 use crate::selection::PathPattern;
 
-/// Whether the user is asked before a call with these arguments.
+/// Decides whether the user is asked for confirmation before a call with these arguments.
 pub type AsksIf = fn(&Map<String, Value>) -> bool;
 
 /// A selected operation.
 #[derive(Debug)]
 pub(crate) struct OfferedOperation {
     pub(crate) operation: Operation,
-    /// The name of its tool.
+    /// The name of the tool.
     pub(crate) name: String,
     pub(crate) hints: ToolHints,
-    /// Whether the user is asked first, given the arguments; `None` if never.
+    /// Whether the user is asked for confirmation, depending on the arguments. `None` means never.
     pub(crate) asks: Option<AsksIf>,
-    /// Arguments that the operator gives, and the names of their parameters on the wire.
+    /// The arguments that the operator fixed, and the names of their parameters on the wire.
     pub(crate) fixed: Map<String, Value>,
     pub(crate) fixed_names: Vec<String>,
-    /// The argument that takes the body.
+    /// The name of the argument for the body.
     pub(crate) body: &'static str,
-    /// The argument that takes the cursor, and the member of the answer that gives the next one.
+    /// The name of the argument for the cursor, and of the member of the response with the next one.
     pub(crate) cursor: &'static str,
     pub(crate) next_cursor: &'static str,
-    /// Whether its success is a list, so that an answer says whether there is more.
+    /// Whether the success response is a list. The response then has `hasMore`.
     pub(crate) is_list: bool,
-    /// Whether an answer may be cut and asked for again, so that callers are told of cursors.
+    /// Whether a response may be cut and continued. The arguments then include a cursor.
     may_be_cut: bool,
-    /// Whether a parameter of its own asks for other pages, so that one page does not say that there is no more.
+    /// Whether one of its parameters selects a page. The end of one page is then not the end of the list.
     pub(crate) pages: bool,
     pub(crate) path: PathPattern,
     check: OnceLock<Option<CompiledSchema>>,
 }
 
-/// Whether somebody who says this name means this parameter.
+/// Returns whether a name refers to this parameter.
 pub(crate) fn is_named(parameter: &Parameter, name: &str) -> bool {
     parameter.argument == name || parameter.name.eq_ignore_ascii_case(name)
 }
@@ -103,15 +103,15 @@ impl OfferedOperation {
         }
     }
 
-    /// The name that callers read: the document's, unless that has something in it that nobody sees.
+    /// Returns the id for display. It is the document's id, unless that contains invisible characters.
     pub(crate) fn display_id(&self) -> &str {
         let id = self.operation.id.as_str();
         if text::visible_text(id) == id { id } else { &self.name }
     }
 
-    /// The parameters that callers may give.
+    /// Returns the parameters that callers may set.
     pub(crate) fn parameters(&self) -> impl Iterator<Item = &Parameter> {
-        // How a message is written is not the model's business either.
+        // Headers about the message format are set by this server, not by the model.
         let is_ours = |parameter: &Parameter| {
             let name = &parameter.name;
             let is_written = ["accept", "content-type"].iter().any(|ours| name.eq_ignore_ascii_case(ours));
@@ -123,14 +123,14 @@ impl OfferedOperation {
             .filter(move |parameter| !self.fixed.contains_key(&parameter.argument) && !is_ours(parameter))
     }
 
-    /// All schemas it has, as the document wrote them.
+    /// Returns all schemas of the operation, as written in the document.
     pub(crate) fn schemas(&self) -> impl Iterator<Item = &Value> {
         let body = self.operation.body.iter().map(|body| &body.schema);
         let responses = self.operation.responses.iter().filter_map(|response| response.schema.as_ref());
         self.parameters().map(|parameter| &parameter.schema).chain(body).chain(responses)
     }
 
-    /// The schema of its arguments, with references to the document's definitions.
+    /// Returns the schema of the arguments, with references to the document's definitions.
     pub(crate) fn input(&self) -> Value {
         let mut properties = Map::new();
         let mut required = Vec::new();
@@ -158,7 +158,7 @@ impl OfferedOperation {
             }
         }
         if self.may_be_cut {
-            let of = if self.is_list { "the answer before" } else { "a cut answer" };
+            let of = if self.is_list { "the previous page" } else { "a cut result" };
             let description = format!("{} of {of}", self.next_cursor);
             let cursor = json!({"type": "string", "description": description});
             properties.insert(self.cursor.to_owned(), cursor);
@@ -170,15 +170,15 @@ impl OfferedOperation {
         input
     }
 
-    /// The same, whole.
+    /// Returns the schema of the arguments with all definitions included.
     pub(crate) fn whole_input(&self, document: &Document) -> Value {
         let mut whole = document.whole_schema(&self.input(), SchemaPurpose::Input);
         text::clean(&mut whole);
         as_object(whole)
     }
 
-    /// The schema of its structured content, with references to the document's definitions: an object, whatever the
-    /// service answers. `None` if it answers no JSON.
+    /// Returns the schema of the structured content, with references to the document's definitions. It is
+    /// always an object. Returns `None` if the operation has no JSON response.
     pub(crate) fn output(&self, document: &Document) -> Option<Value> {
         let success = self.operation.success()?;
         let schema = success.schema.as_ref()?;
@@ -206,8 +206,8 @@ impl OfferedOperation {
         Some(as_object(whole))
     }
 
-    /// What the values of arguments are checked against: the whole schema, compiled by the first call. Names are
-    /// checked apart from it.
+    /// Returns the validator for the arguments: the whole schema, compiled by the first call. Names of
+    /// arguments are checked separately.
     pub(crate) fn argument_validator(&self, document: &Document) -> Option<&CompiledSchema> {
         self.check
             .get_or_init(|| {
@@ -219,7 +219,7 @@ impl OfferedOperation {
                         tracing::warn!(
                             operation,
                             error,
-                            "arguments are not checked: the schema does not compile"
+                            "arguments are not validated, because the schema cannot be compiled"
                         );
                         None
                     }
@@ -229,7 +229,7 @@ impl OfferedOperation {
     }
 }
 
-/// Clients want an object at the root, and nothing else.
+/// Wraps a schema as an object, because clients require an object at the root.
 pub(crate) fn as_object(mut schema: Value) -> Value {
     match &mut schema {
         Value::Object(members) => {

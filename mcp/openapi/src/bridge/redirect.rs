@@ -1,4 +1,4 @@
-//! Redirects of the service: it is matched against the selection where they lead, as if it were called.
+//! Redirects of the service. The target is checked against the selection, as if it were called.
 
 use bindpost_mcp_server::{AccessRule, Caller};
 use http::Method;
@@ -8,12 +8,14 @@ use super::offered::OfferedOperation;
 use crate::operation::ParameterLocation;
 use crate::{paging, request};
 
-/// What is said of a place that is none of an operation that is served. One that was left out is as unknown as any other.
-const UNKNOWN: &str = "no operation that is served here has this verb and path; the operator has to select the operation that has them";
+/// The error for a target that is not a served operation. An operation that is not selected is reported
+/// as unknown too.
+const UNKNOWN: &str =
+    "no served operation has this method and path; the operator has to select such an operation";
 
 impl BridgeState {
-    /// The path to ask for when the service redirects a call to this verb and path below the base address, or why the
-    /// redirect is not followed.
+    /// Returns the path to request when the service redirects a call to this method and path below the
+    /// base address. Returns an error if the redirect is not followed.
     pub(super) fn redirect_path(
         &self,
         offered: &OfferedOperation,
@@ -23,7 +25,7 @@ impl BridgeState {
         path: &str,
     ) -> Result<String, String> {
         let refused = |reason: &str| Err(reason.to_owned());
-        // The same address with or without a slash at its end.
+        // The target differs only in its trailing slash.
         if *method == offered.operation.method && without_slash(sent) == without_slash(path) {
             return Ok(path.to_owned());
         }
@@ -31,7 +33,7 @@ impl BridgeState {
         let target =
             served().filter(|other| other.path.covers(path)).min_by_key(|other| other.path.variables);
         let Some(target) = target else { return refused(UNKNOWN) };
-        // Of two operations that fit, the service may take either.
+        // If two operations match, the service may route the request to either.
         let fewest = target.path.variables;
         let is_left_out = self.left_out.iter().any(|(left_out, pattern)| {
             left_out == method && pattern.variables <= fewest && pattern.may_cover(path)
@@ -46,19 +48,19 @@ impl BridgeState {
             });
             if let Some(lacking) = lacking {
                 let scopes = lacking.operation.scopes.join(", ");
-                return Err(format!("the operation there needs the scopes {scopes}"));
+                return Err(format!("its target requires the scopes {scopes}"));
             }
         }
         let (called, found) = (offered.hints, target.hints);
         if called.read_only && !found.read_only || !called.destructive && found.destructive {
-            return refused("the operation there changes more than the one that was called; call that one");
+            return refused("its target changes more than the called operation; call the target directly");
         }
         if self.confirms && target.asks.is_some() {
-            return refused("the user is asked before the operation there is called; call that one");
+            return refused("its target requires confirmation by the user; call the target directly");
         }
-        // What is hidden in an answer is decided by the operation that was called.
+        // The called operation decides which members of a response are hidden.
         if self.conceals.is_some() && target.operation.id != offered.operation.id {
-            return refused("the answers of the operation there hide something else; call that one");
+            return refused("its target hides other members of the response; call the target directly");
         }
         let is_fixed_elsewhere = target.operation.parameters.iter().any(|parameter| {
             matches!(parameter.place, ParameterLocation::Header | ParameterLocation::Cookie)
@@ -66,7 +68,7 @@ impl BridgeState {
                 && !offered.fixed.contains_key(&parameter.argument)
         });
         if is_fixed_elsewhere {
-            return refused("the operation there has parameters that the operator gives; call that one");
+            return refused("its target has parameters that the operator fixed; call the target directly");
         }
         let fixed = request::query(&target.operation, &target.fixed);
         let bare = paging::without_fixed(path, &target.fixed_names);
@@ -74,7 +76,7 @@ impl BridgeState {
     }
 }
 
-/// An address without the slash at the end of its path.
+/// Returns an address without the trailing slash of its path.
 fn without_slash(address: &str) -> (&str, Option<&str>) {
     let (path, query) = match address.split_once('?') {
         Some((path, query)) => (path, Some(query)),

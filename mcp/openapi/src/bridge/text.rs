@@ -1,14 +1,14 @@
-//! Texts of a document, made plain. They are data: whoever wrote them must not be able to hide anything from the people
-//! who read them, or to lead a model elsewhere.
+//! Texts of a document, converted to plain text. They are untrusted data. Their authors must not be able
+//! to hide content from readers or to mislead a model.
 
 use serde_json::Value;
 
 use crate::operation::Operation;
 
-/// The longest description of a tool, in characters.
+/// The maximum length of a tool description, in characters.
 pub(crate) const LONGEST: usize = 300;
 
-/// What an operation does, in a few sentences.
+/// Returns a description of an operation in a few sentences.
 pub(crate) fn describe(operation: &Operation) -> String {
     let summary = operation.summary.as_deref().map(plain_text).unwrap_or_default();
     let description = operation.description.as_deref().map(plain_text).unwrap_or_default();
@@ -26,7 +26,7 @@ pub(crate) fn describe(operation: &Operation) -> String {
     sentences(&text, LONGEST)
 }
 
-/// The summary of an operation in a line.
+/// Returns the summary of an operation in one line.
 pub(crate) fn summary(operation: &Operation) -> String {
     match operation.summary.as_deref().map(plain_text).filter(|summary| !summary.is_empty()) {
         Some(summary) => sentences(&summary, 160),
@@ -34,7 +34,7 @@ pub(crate) fn summary(operation: &Operation) -> String {
     }
 }
 
-/// As many whole sentences as fit; if not even one does, as many words.
+/// Returns as many whole sentences as fit, or as many words if no sentence fits.
 pub(crate) fn sentences(text: &str, most: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(most) else { return text.to_owned() };
     let head = text.get(..end).unwrap_or(text);
@@ -42,13 +42,13 @@ pub(crate) fn sentences(text: &str, most: usize) -> String {
     if let Some(whole) = ends.filter(|at| *at >= most / 6).and_then(|at| head.get(..=at)) {
         return whole.to_owned();
     }
-    // One character less makes room for the sign that something is missing.
+    // One character is reserved for the ellipsis.
     let head = head.char_indices().nth(most - 1).and_then(|(end, _)| head.get(..end)).unwrap_or(head);
     let words = head.rfind(' ').and_then(|at| head.get(..at)).unwrap_or(head);
     format!("{}…", words.trim_end_matches([',', ';', ':', ' ']))
 }
 
-/// Text as one paragraph without markup, links and characters that nobody sees.
+/// Returns the text as one paragraph, without markup, links and invisible characters.
 pub(crate) fn plain_text(text: &str) -> String {
     let text = without_links(&without_tags(text));
     let text = text
@@ -61,13 +61,14 @@ pub(crate) fn plain_text(text: &str) -> String {
     visible_text(&text)
 }
 
-/// Text as people see it, in one line: for names and paths, where markup means nothing.
+/// Returns the visible text in one line. Used for names and paths, which have no markup.
 pub(crate) fn visible_text(text: &str) -> String {
     let seen: String = text.chars().filter_map(visible_character).collect();
     seen.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A character as people see it: control characters are spaces, and what has no shape is not there.
+/// Returns the visible form of a character. Control characters become spaces,
+/// invisible characters are removed.
 fn visible_character(character: char) -> Option<char> {
     match character {
         character if character.is_control() => Some(' '),
@@ -76,7 +77,7 @@ fn visible_character(character: char) -> Option<char> {
     }
 }
 
-/// Whether a character is not seen.
+/// Returns whether a character is invisible.
 pub(crate) fn is_invisible(character: char) -> bool {
     matches!(
         character,
@@ -93,10 +94,10 @@ pub(crate) fn is_invisible(character: char) -> bool {
     )
 }
 
-/// Text without HTML: tags, comments, and what is between tags that nobody reads.
+/// Removes HTML: tags, comments, and the content of elements that are not displayed.
 fn without_tags(text: &str) -> String {
-    // Nothing is looked for twice in the same place: a page of tags that never end would take minutes.
-    // Lengths are the same: only ASCII changes.
+    // Nothing is searched twice from the same position, because many unclosed tags would then take
+    // minutes. Lengths stay the same, because only ASCII changes.
     let lower = text.to_ascii_lowercase();
     let last_end = text.rfind('>').unwrap_or_default();
     let mut out = String::with_capacity(text.len());
@@ -135,14 +136,14 @@ fn without_tags(text: &str) -> String {
     out
 }
 
-/// Markdown links and pictures become the words they show.
+/// Replaces Markdown links and images with their text.
 fn without_links(text: &str) -> String {
     let last_end = text.rfind(')').unwrap_or_default();
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('[') {
         let (before, link) = rest.split_at(at);
-        // Words end before the next bracket, so that brackets without end are passed once.
+        // The text of a link ends before the next bracket, so that unclosed brackets are scanned once.
         let inner = link.get(1..).unwrap_or_default();
         let words_end = inner.find(['[', ']']).filter(|end| inner.as_bytes().get(*end) == Some(&b']'));
         let words = words_end.and_then(|end| inner.get(..end));
@@ -169,7 +170,8 @@ fn without_links(text: &str) -> String {
     out
 }
 
-/// A schema as lists show it: its texts are plain, and extensions, which could mean something to our own server, are gone.
+/// Cleans a schema for lists. Texts become plain, and extensions are removed because our own server could
+/// interpret them.
 pub(crate) fn clean(schema: &mut Value) {
     let Value::Object(members) = schema else { return };
     members.retain(|keyword, _| !keyword.starts_with("x-"));
@@ -195,7 +197,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn markup_without_end_takes_no_time() {
+    fn unclosed_markup_is_processed_in_linear_time() {
         let begun = std::time::Instant::now();
         for piece in
             ["<a", "<", "[", "[a](", "[]", "[a][", "<script>", "<style></style>", "<!--", "&amp;", "![x]("]
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn markup_links_and_hidden_characters_go() {
+    fn markup_links_and_hidden_characters_are_removed() {
         for (text, expected) in [
             ("Gets <b>one</b> pet<br/>by id", "Gets one pet by id"),
             ("See [the docs](https://evil.example/x?y) now", "See the docs now"),
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_sentences_fit_or_else_whole_words() {
+    fn texts_are_cut_at_sentences_or_else_at_words() {
         let text = "The first sentence is long enough to stand alone here. The second one does not fit.";
         assert_eq!(sentences(text, 70), "The first sentence is long enough to stand alone here.");
         assert_eq!(sentences("short", 70), "short");
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_keeps_its_properties_whatever_they_are_called() {
+    fn a_schema_keeps_properties_of_any_name() {
         let mut schema = json!({"type": "object", "x-mcp-header": "H", "description": "a<b>c</b>",
             "properties": {"description": {"type": "string", "title": "\u{200b}T"}, "x-a": {"type": "string"}},
             "default": {"x-b": 1}});

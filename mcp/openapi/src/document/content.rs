@@ -1,4 +1,4 @@
-//! Bodies of requests and answers: which of several media types, and its schema.
+//! Bodies of requests and responses: selects the media type and returns its schema.
 
 use serde_json::{Map, Value, json};
 
@@ -7,14 +7,14 @@ use super::read::OpenApiVersion;
 use crate::operation::{BodyFormat, OperationResponse, RequestBody, ResponseStatus};
 use crate::schema::normalise::{SchemaNormaliser, SchemaPath};
 
-/// The body of an OpenAPI 3 operation.
+/// Returns the body of an OpenAPI 3 operation.
 pub(super) fn request_body(schemas: &mut SchemaNormaliser, at: &DocumentNode) -> Option<RequestBody> {
     at.get("requestBody")?;
     let spot = at.below(&["requestBody"]);
     let found = match DocumentNode::resolve(schemas, spot.clone()) {
         Ok(found) => found,
         Err(reason) => {
-            schemas.warn(&spot, &format!("the body is left open: {reason}"));
+            schemas.warn(&spot, &format!("the body accepts any value: {reason}"));
             return Some(open_body());
         }
     };
@@ -34,7 +34,7 @@ pub(super) fn request_body(schemas: &mut SchemaNormaliser, at: &DocumentNode) ->
     })
 }
 
-/// The body of a Swagger operation: one parameter, or the fields of a form.
+/// Returns the body of a Swagger operation: one parameter, or the fields of a form.
 pub(super) fn swagger_body(
     schemas: &mut SchemaNormaliser,
     at: &DocumentNode,
@@ -90,7 +90,7 @@ pub(super) fn swagger_body(
     })
 }
 
-/// What an operation answers, exact statuses first.
+/// Returns the responses of an operation, exact statuses first.
 pub(super) fn responses(
     schemas: &mut SchemaNormaliser,
     at: &DocumentNode,
@@ -105,7 +105,7 @@ pub(super) fn responses(
         let found = match DocumentNode::resolve(schemas, spot.clone()) {
             Ok(found) => found,
             Err(reason) => {
-                schemas.warn(&spot, &format!("the answer is left open: {reason}"));
+                schemas.warn(&spot, &format!("the response accepts any value: {reason}"));
                 responses.push(OperationResponse {
                     status,
                     description: None,
@@ -188,7 +188,7 @@ fn status(key: &str) -> Option<ResponseStatus> {
     key.parse().ok().filter(|status| (100..600).contains(status)).map(ResponseStatus::Exactly)
 }
 
-/// The media type that fits JSON best.
+/// Returns the media type that is closest to JSON.
 fn preferred<'a>(names: &[&'a str]) -> Option<(&'a str, BodyFormat)> {
     let rank = |name: &str| match body_format(name) {
         BodyFormat::Json if without_media_parameters(name) == "application/json" => 0,
@@ -204,7 +204,7 @@ fn preferred<'a>(names: &[&'a str]) -> Option<(&'a str, BodyFormat)> {
     Some((best, body_format(best)))
 }
 
-/// A media type without its parameters.
+/// Returns a media type without its parameters.
 fn without_media_parameters(name: &str) -> String {
     name.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
@@ -236,7 +236,7 @@ fn body_format(name: &str) -> BodyFormat {
     }
 }
 
-/// The media type as it is sent: a range is none.
+/// Returns the media type to send. A range is replaced by a concrete type.
 fn sent_media_type(name: &str, media: BodyFormat) -> String {
     match media {
         BodyFormat::Json if name.contains('*') || name.is_empty() => "application/json".to_owned(),
@@ -247,7 +247,7 @@ fn sent_media_type(name: &str, media: BodyFormat) -> String {
     }
 }
 
-/// What an argument for such a body looks like.
+/// Returns the schema of the argument for such a body.
 fn body_schema(schema: Option<Value>, media: BodyFormat, content_type: &str) -> Value {
     let is_text =
         schema.as_ref().is_some_and(|schema| schema.get("type").is_some_and(|kind| kind == "string"));

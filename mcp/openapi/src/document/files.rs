@@ -1,14 +1,14 @@
-//! Files in bodies of several parts: JSON has no bytes, so arguments give them in base64, with a name.
+//! Files in multipart bodies. JSON cannot contain bytes, so arguments contain them as base64, with a name.
 
 use serde_json::{Value, json};
 
 use crate::document::Document;
 use crate::operation::BodyFormat;
 
-/// What is said of a file beside what the document says.
+/// The text that is added to the description of a file.
 const HOW: &str = "Text, or bytes as {base64, filename, contentType}.";
 
-/// Has every body of several parts say how its files are given.
+/// Adds to every multipart body a description of how to pass files.
 pub(super) fn describe_files(document: &mut Document) {
     let mut operations = std::mem::take(&mut document.operations);
     for body in operations.iter_mut().filter_map(|operation| operation.body.as_mut()) {
@@ -21,7 +21,7 @@ pub(super) fn describe_files(document: &mut Document) {
     document.operations = operations;
 }
 
-/// The schema of a body, with its files; `None` if it has no files.
+/// Returns the schema of a body with descriptions of its files, or `None` if it has no files.
 fn with_files(document: &Document, schema: &Value) -> Option<Value> {
     let mut whole = document.resolved(schema).0.clone();
     let mut has_files = false;
@@ -49,7 +49,7 @@ fn is_file(schema: &Value) -> bool {
     };
     let may_be_text = schema.get("type").is_none_or(has_type);
     let is_binary = schema.get("format").is_some_and(|format| format == "binary");
-    // Text that is encoded already is no file.
+    // Encoded text is not a file.
     let is_media = schema.get("contentMediaType").is_some() && schema.get("contentEncoding").is_none();
     may_be_text && (is_binary || is_media)
 }

@@ -1,4 +1,4 @@
-//! Paths → operations.
+//! Converts paths to operations.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use crate::schema::normalise::{SchemaNormaliser, SchemaPath};
 
 const VERBS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
-/// A place of a document and the value there.
+/// A location in a document and the value there.
 #[derive(Clone)]
 pub(super) struct DocumentNode {
     pub(super) spot: SourceLocation,
@@ -25,7 +25,7 @@ pub(super) struct DocumentNode {
 }
 
 impl DocumentNode {
-    /// Follows references from a place, to something that is none.
+    /// Follows references from a location to a value that is not a reference.
     pub(super) fn resolve(
         schemas: &mut SchemaNormaliser,
         spot: SourceLocation,
@@ -33,7 +33,7 @@ impl DocumentNode {
         let spot = schemas.sources.follow(spot)?;
         match schemas.sources.file(spot.file) {
             Some(source) => Ok(DocumentNode { file: Rc::clone(&source.value), spot }),
-            None => Err("there is no such file".to_owned()),
+            None => Err("the file does not exist".to_owned()),
         }
     }
 
@@ -58,21 +58,21 @@ impl DocumentNode {
         self.get(member) == Some(&Value::Bool(true))
     }
 
-    /// The place of something below, before references are followed.
+    /// Returns the location of a descendant, before references are followed.
     pub(super) fn below(&self, path: &[&str]) -> SourceLocation {
         let mut spot = self.spot.clone();
         spot.pointer.extend(path.iter().map(|token| (*token).to_owned()));
         spot
     }
 
-    /// The schema at a member, normalised.
+    /// Returns the normalised schema of a member.
     pub(super) fn schema(&self, schemas: &mut SchemaNormaliser, member: &str) -> Option<Value> {
         let spot = self.below(&[member]);
         self.get(member).map(|value| schemas.normalise(value, &SchemaPath::new(&spot)))
     }
 }
 
-/// The operations of one document, in its order.
+/// Returns the operations of one document, in its order.
 pub(super) fn operations(
     schemas: &mut SchemaNormaliser,
     root: usize,
@@ -87,11 +87,11 @@ pub(super) fn operations(
         let spot = SourceLocation { file: root, pointer: vec!["paths".to_owned(), path.clone()] };
         if !path.starts_with('/') {
             if !path.starts_with("x-") {
-                schemas.warn(&spot, "the path is left out, as it does not begin with `/`");
+                schemas.warn(&spot, "the path is ignored, because it does not begin with `/`");
             }
             continue;
         }
-        // A path that YAML has twice is there once, as the last says it.
+        // A path that occurs twice in YAML is read once, with the last value.
         if !seen.insert(path.clone()) {
             continue;
         }
@@ -99,7 +99,7 @@ pub(super) fn operations(
         let item = match DocumentNode::resolve(schemas, spot.clone()) {
             Ok(item) => item,
             Err(reason) => {
-                schemas.warn(&spot, &format!("the path is left out: {reason}"));
+                schemas.warn(&spot, &format!("the path is ignored: {reason}"));
                 continue;
             }
         };
@@ -119,8 +119,8 @@ pub(super) fn operations(
                 Ok(operation) if operation.value().is_object() => {
                     operations.extend(place.operation(schemas, verb, &operation));
                 }
-                Ok(_) => schemas.warn(&spot, "the operation is left out, as it is no object"),
-                Err(reason) => schemas.warn(&spot, &format!("the operation is left out: {reason}")),
+                Ok(_) => schemas.warn(&spot, "the operation is ignored, because it is not an object"),
+                Err(reason) => schemas.warn(&spot, &format!("the operation is ignored: {reason}")),
             }
         }
     }
@@ -148,7 +148,7 @@ impl PathItem<'_> {
                 Ok(_) => continue,
                 Err(reason) => {
                     let reference = reference_in(schemas, &spot);
-                    schemas.warn(&spot, &format!("the parameter `{reference}` is left out: {reason}"));
+                    schemas.warn(&spot, &format!("the parameter `{reference}` is ignored: {reason}"));
                     continue;
                 }
             };
@@ -160,14 +160,14 @@ impl PathItem<'_> {
                 }
                 _ => {
                     let Some(parameter) = parameter(schemas, &found, self.version) else { continue };
-                    // What the operation says of a parameter counts more than what its path says.
+                    // A parameter of the operation overrides one of its path.
                     parameters.retain(|known| known.name != parameter.name || known.place != parameter.place);
                     parameters.push(parameter);
                 }
             }
         }
         self.check_path(schemas, at, &mut parameters);
-        // A path that cannot be filled cannot be called.
+        // An operation whose path cannot be filled cannot be called.
         if at.get("parameters").is_some() || self.item.get("parameters").is_some() {
             let unresolved = self
                 .parameter_spots(at)
@@ -179,8 +179,10 @@ impl PathItem<'_> {
                     .any(|known| known.place == ParameterLocation::Path && known.name == variable)
             });
             if unresolved && missing {
-                schemas
-                    .warn(&at.spot, "the operation is left out, as a variable of its path is not described");
+                schemas.warn(
+                    &at.spot,
+                    "the operation is ignored, because a variable of its path is not described",
+                );
                 return None;
             }
         }
@@ -192,8 +194,10 @@ impl PathItem<'_> {
             OpenApiVersion::OpenApi3 => content::request_body(schemas, at),
         };
         if at.get("servers").is_some() || self.item.get("servers").is_some() {
-            schemas
-                .warn(&at.spot, "servers of a single operation are not used; calls go to the base address");
+            schemas.warn(
+                &at.spot,
+                "servers of a single operation are not supported; calls go to the base address",
+            );
         }
         let pageable = at.get("x-ms-pageable").filter(|pageable| pageable.is_object());
         let page = |member: &str| pageable.and_then(|found| found.get(member)?.as_str()).map(str::to_owned);
@@ -224,7 +228,7 @@ impl PathItem<'_> {
         spots
     }
 
-    /// Drops path parameters that the path has no variable for.
+    /// Removes path parameters without a variable in the path.
     fn check_path(&self, schemas: &mut SchemaNormaliser, at: &DocumentNode, parameters: &mut Vec<Parameter>) {
         let variables = variables(&self.path);
         let hosts: Vec<&SourceLocation> = self.base.parameters.iter().collect();
@@ -232,7 +236,7 @@ impl PathItem<'_> {
             let is_used = parameter.place != ParameterLocation::Path || variables.contains(&parameter.name);
             if !is_used && hosts.is_empty() {
                 let problem =
-                    format!("the path has no variable `{}`, so the parameter is left out", parameter.name);
+                    format!("the path has no variable `{}`, so the parameter is ignored", parameter.name);
                 schemas.warn(&at.spot, &problem);
             }
             is_used
@@ -244,7 +248,7 @@ fn reference_in(schemas: &SchemaNormaliser, spot: &SourceLocation) -> String {
     schemas.sources.value(spot).and_then(reference_of).unwrap_or_default().to_owned()
 }
 
-/// The variables of a path.
+/// Returns the variables of a path.
 fn variables(path: &str) -> Vec<String> {
     let mut variables = Vec::new();
     let mut rest = path;
@@ -256,7 +260,7 @@ fn variables(path: &str) -> Vec<String> {
     variables
 }
 
-/// A variable that nobody describes is a string.
+/// Adds a string parameter for each variable that is not described.
 fn imply_variables(path: &str, parameters: &mut Vec<Parameter>) {
     for name in variables(path) {
         if !parameters.iter().any(|known| known.place == ParameterLocation::Path && known.name == name) {
@@ -283,7 +287,7 @@ fn parameter(
     let Some(name) =
         at.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()).map(str::to_owned)
     else {
-        schemas.warn(&at.spot, "the parameter is left out, as it has no name");
+        schemas.warn(&at.spot, "the parameter is ignored, because it has no name");
         return None;
     };
     let place = match at.get("in").and_then(Value::as_str) {
@@ -292,12 +296,12 @@ fn parameter(
         Some("header") => ParameterLocation::Header,
         Some("cookie") => ParameterLocation::Cookie,
         other => {
-            let problem = format!("the parameter `{name}` is left out: its place {other:?} is unknown");
+            let problem = format!("the parameter `{name}` is ignored: its location {other:?} is unknown");
             schemas.warn(&at.spot, &problem);
             return None;
         }
     };
-    // These follow from the body, the answers and the credential.
+    // These headers are derived from the body, the responses and the credential.
     let is_ours =
         ["accept", "content-type", "authorization"].iter().any(|ours| name.eq_ignore_ascii_case(ours));
     if place == ParameterLocation::Header && is_ours {
@@ -362,13 +366,13 @@ fn schema_and_style(
     (schema, style, explode)
 }
 
-/// The schema that a parameter of Swagger is itself, without what it says as a parameter.
+/// Returns the schema in a Swagger parameter, without the members that describe the parameter itself.
 pub(super) fn swagger_parameter_schema(parameter: &Value) -> Value {
     let mut members: Map<String, Value> = parameter.as_object().cloned().unwrap_or_default();
     for key in ["name", "in", "required", "description", "collectionFormat", "allowEmptyValue"] {
         members.remove(key);
     }
-    // Some write `schema` where Swagger has none.
+    // Some documents write `schema` where Swagger does not allow it.
     match members.remove("schema") {
         Some(schema @ Value::Object(_)) if !members.contains_key("type") => schema,
         _ => Value::Object(members),
@@ -386,7 +390,7 @@ fn collection_format(format: Option<&str>, place: ParameterLocation) -> (Paramet
     }
 }
 
-/// Gives every parameter an argument name that is fit for JSON and its own.
+/// Gives every parameter a unique argument name that is valid in JSON.
 fn name_arguments(parameters: &mut [Parameter]) {
     let plain = |name: &str| {
         let name = name.strip_prefix('$').unwrap_or(name);
@@ -437,7 +441,7 @@ fn scopes(security: Option<&Value>) -> Vec<String> {
     scopes
 }
 
-/// What a call may do, by its verb, unless the document says otherwise.
+/// Returns the hints for a verb, unless the document overrides them.
 fn hints(method: &Method, said: Option<&Value>) -> ToolHints {
     let read_only = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE);
     let destructive = matches!(*method, Method::PUT | Method::DELETE | Method::PATCH);
@@ -453,7 +457,7 @@ fn hints(method: &Method, said: Option<&Value>) -> ToolHints {
     }
 }
 
-/// An id for an operation that has none: its verb and path.
+/// Generates an id from the verb and the path.
 fn generated_id(verb: &str, path: &str) -> String {
     let words: Vec<&str> =
         path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();

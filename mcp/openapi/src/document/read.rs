@@ -1,4 +1,4 @@
-//! Files → [`Document`]: every document that was given, as one.
+//! Combines all given files into one [`Document`].
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use crate::document::{Document, DocumentError};
 use crate::operation::Operation;
 use crate::schema::normalise::SchemaNormaliser;
 
-/// The versions of the format, as far as they are read differently.
+/// The versions of the format that are read differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpenApiVersion {
     Swagger2,
@@ -27,7 +27,7 @@ pub(super) fn document(sources: SourceSet) -> Result<Document, DocumentError> {
         .zip(&versions)
         .map(|(root, version)| servers::base(&mut schemas, *root, *version))
         .collect();
-    // Documents of one service may lie below different paths; then each operation carries its own.
+    // Documents of one service may have different base paths. Each operation then includes its own.
     let is_shared = bases.windows(2).all(|pair| matches!(pair, [one, other] if one.path == other.path));
     for ((root, version), base) in roots.iter().zip(&versions).zip(&bases) {
         describe_service(&mut document, &schemas, *root);
@@ -58,7 +58,7 @@ pub(super) fn document(sources: SourceSet) -> Result<Document, DocumentError> {
 
 fn version_of(sources: &SourceSet, root: usize) -> Result<OpenApiVersion, DocumentError> {
     let Some(source) = sources.file(root) else {
-        return Err(DocumentError::invalid("the document", "it was not read", "give a file"));
+        return Err(DocumentError::invalid("the document", "it could not be read", "give a file"));
     };
     let text = |member: &str| match source.value.get(member) {
         Some(Value::String(version)) => Some(version.clone()),
@@ -81,7 +81,7 @@ fn version_of(sources: &SourceSet, root: usize) -> Result<OpenApiVersion, Docume
     }
 }
 
-/// The first document says what the service is.
+/// Sets the title, version and description from the first document.
 fn describe_service(document: &mut Document, schemas: &SchemaNormaliser, root: usize) {
     let Some(info) = schemas.sources.file(root).and_then(|source| source.value.get("info")) else { return };
     let text = |member: &str| match info.get(member) {
@@ -100,7 +100,7 @@ fn describe_service(document: &mut Document, schemas: &SchemaNormaliser, root: u
     }
 }
 
-/// Keeps the first of operations with the same verb and path, and makes ids unique.
+/// Keeps the first of several operations with the same verb and path, and makes ids unique.
 fn drop_duplicates(operations: &mut Vec<Operation>, schemas: &mut SchemaNormaliser, roots: &[usize]) {
     let root = SourceLocation {
         file: roots.first().copied().unwrap_or_default(),
@@ -110,8 +110,10 @@ fn drop_duplicates(operations: &mut Vec<Operation>, schemas: &mut SchemaNormalis
     operations.retain(|operation| {
         let is_new = seen.insert(format!("{} {}", operation.method, operation.path));
         if !is_new {
-            let problem =
-                format!("`{} {}` is described twice; the first counts", operation.method, operation.path);
+            let problem = format!(
+                "`{} {}` is described twice; the first description is used",
+                operation.method, operation.path
+            );
             schemas.warn(&root, &problem);
         }
         is_new
@@ -129,7 +131,7 @@ fn drop_duplicates(operations: &mut Vec<Operation>, schemas: &mut SchemaNormalis
             let id = format!("{}_{count}", operation.id);
             if ids.insert(id.clone()) {
                 let problem =
-                    format!("the operation id `{}` is there twice; one is called `{id}`", operation.id);
+                    format!("the operation id `{}` is used twice; one is renamed to `{id}`", operation.id);
                 schemas.warn(&root, &problem);
                 used.insert(id.clone());
                 operation.id = id;

@@ -1,4 +1,4 @@
-//! Where a document says the service is, and what its paths lie below.
+//! The server addresses of a document and the base of its paths.
 
 use serde_json::Value;
 
@@ -6,15 +6,15 @@ use super::read::OpenApiVersion;
 use super::sources::SourceLocation;
 use crate::schema::normalise::SchemaNormaliser;
 
-/// Where the paths of one document begin.
+/// The base of the paths in one document.
 #[derive(Debug, Default)]
 pub(super) struct DocumentBase {
     pub(super) servers: Vec<String>,
     /// The path of the first server.
     pub(super) path: String,
-    /// What every path begins with, with variables: the part of `x-ms-parameterized-host` after the host.
+    /// The prefix of every path, with variables: the part of `x-ms-parameterized-host` after the host.
     pub(super) prefix: String,
-    /// The parameters that fill variables of the prefix.
+    /// The parameters for the variables of the prefix.
     pub(super) parameters: Vec<SourceLocation>,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn base(schemas: &mut SchemaNormaliser, root: usize, version: OpenApi
                 .collect();
             let mut schemes: Vec<&str> =
                 schemes.into_iter().filter(|scheme| matches!(*scheme, "http" | "https")).collect();
-            // A key must not travel in the clear if it need not.
+            // Prefer https, so that credentials are encrypted in transit.
             schemes.sort_by_key(|scheme| *scheme != "https");
             if schemes.is_empty() {
                 schemes.push("https");
@@ -71,7 +71,7 @@ pub(super) fn base(schemas: &mut SchemaNormaliser, root: usize, version: OpenApi
     base
 }
 
-/// The address of a server, its variables filled with what the document proposes.
+/// Returns the address of a server, with its variables replaced by their defaults.
 fn server(server: &Value) -> Option<String> {
     let mut url = server.get("url")?.as_str()?.trim().to_owned();
     for (name, variable) in server.get("variables").and_then(Value::as_object).into_iter().flatten() {
@@ -86,7 +86,7 @@ fn server(server: &Value) -> Option<String> {
     (!url.contains(['{', '}']) && !url.is_empty()).then(|| url.to_owned())
 }
 
-/// The path of an address.
+/// Returns the path of an address.
 fn path_of(server: &str) -> String {
     match server.split_once("://") {
         Some((_, rest)) => rest.find('/').and_then(|start| rest.get(start..)).unwrap_or_default().to_owned(),
@@ -94,7 +94,7 @@ fn path_of(server: &str) -> String {
     }
 }
 
-/// An address without its path; nothing if it has only a path.
+/// Returns an address without its path, or an empty text if it has only a path.
 pub(super) fn origin(server: &str) -> String {
     match server.split_once("://") {
         Some((scheme, rest)) => format!("{scheme}://{}", rest.split('/').next().unwrap_or_default()),

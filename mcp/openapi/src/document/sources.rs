@@ -1,6 +1,6 @@
-//! The files of a document, and where references between them lead.
+//! The files of a document and the references between them.
 //!
-//! Only this file reads from disk, and only below the folders it was allowed.
+//! Only this module reads from disk, and only below the allowed folders.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
@@ -12,35 +12,35 @@ use serde_json::Value;
 use super::text;
 use crate::document::{DocumentError, LoadOptions};
 
-/// How many references in a row are followed.
+/// The maximum number of consecutive references.
 const MAX_HOPS: usize = 64;
 
-/// One file, or one text.
+/// A file or a text.
 pub(crate) struct SourceFile {
-    /// What messages call it.
+    /// The name in messages.
     pub(crate) name: String,
     pub(crate) value: Rc<Value>,
     /// The keys of `paths` as written.
     pub(crate) order: Vec<(String, Vec<String>)>,
-    /// Where it lies; a text lies nowhere.
+    /// The path of the file. A text has none.
     path: Option<PathBuf>,
 }
 
-/// A place in a file: a JSON pointer, decoded.
+/// A location in a file, as a decoded JSON pointer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SourceLocation {
     pub(crate) file: usize,
     pub(crate) pointer: Vec<String>,
 }
 
-/// Every file that was read.
+/// All files that were read.
 pub(crate) struct SourceSet {
     options: LoadOptions,
     files: Vec<SourceFile>,
     by_path: HashMap<PathBuf, Result<usize, String>>,
-    /// The documents that were given, in that order.
+    /// The given documents, in order.
     roots: Vec<usize>,
-    /// Folders that may be read.
+    /// The folders that may be read.
     allowed: Vec<PathBuf>,
     pub(crate) warnings: Vec<String>,
 }
@@ -52,7 +52,7 @@ impl SourceSet {
         SourceSet { options, files, by_path, roots, allowed, warnings: Vec::new() }
     }
 
-    /// The documents that were given.
+    /// Returns the given documents.
     pub(crate) fn roots(&self) -> &[usize] {
         &self.roots
     }
@@ -65,7 +65,7 @@ impl SourceSet {
         self.files.get(file)
     }
 
-    /// A text instead of files; nothing beside it can be reached.
+    /// Adds a text. It cannot reference any file.
     pub(crate) fn add_text(&mut self, text: &str, name: &str) -> Result<(), DocumentError> {
         let parsed = text::parse(text, name)?;
         if !is_document(&parsed.value) {
@@ -77,7 +77,7 @@ impl SourceSet {
         Ok(())
     }
 
-    /// A file that was given, or the documents of a folder.
+    /// Adds a given file, or the documents in a given folder.
     pub(crate) fn add_path(&mut self, path: &Path) -> Result<(), DocumentError> {
         let found = path.canonicalize().map_err(|error| {
             DocumentError::invalid(
@@ -116,11 +116,11 @@ impl SourceSet {
         }
         candidates.sort();
         for candidate in candidates {
-            // A link in the folder may lead out of it, or nowhere.
+            // A symbolic link may lead outside the folder or be broken.
             let Ok(file) = candidate.canonicalize() else { continue };
             if !file.is_file() || !self.is_allowed(&file) {
                 self.warnings.push(format!(
-                    "{}: passed over, as it leads out of its folder. Fix: copy the file into the folder.",
+                    "{}: ignored, because it is outside its folder. Fix: copy the file into the folder.",
                     candidate.display()
                 ));
                 continue;
@@ -131,7 +131,7 @@ impl SourceSet {
                 }
                 Ok(_) => {}
                 Err(DocumentError::Invalid { place, problem, fix }) => {
-                    self.warnings.push(format!("{place}: passed over: {problem}. Fix: {fix}."));
+                    self.warnings.push(format!("{place}: ignored: {problem}. Fix: {fix}."));
                 }
             }
         }
@@ -148,7 +148,7 @@ impl SourceSet {
         self.allowed.iter().any(|root| path.starts_with(root))
     }
 
-    /// Reads a file whose path has no links in it, once.
+    /// Reads a file once. Its path must not contain symbolic links.
     fn read(&mut self, path: &Path) -> Result<usize, DocumentError> {
         if let Some(Ok(known)) = self.by_path.get(path) {
             return Ok(*known);
@@ -163,7 +163,7 @@ impl SourceSet {
             std::fs::metadata(path).map_err(|error| invalid(error.to_string(), "make it readable"))?.len();
         if size > self.options.max_file_bytes {
             let problem = format!("it has {size} bytes; at most {} are read", self.options.max_file_bytes);
-            return Err(invalid(problem, "split the document, or leave out what is not needed"));
+            return Err(invalid(problem, "split the document, or remove unused parts"));
         }
         let bytes = std::fs::read(path).map_err(|error| invalid(error.to_string(), "make it readable"))?;
         let text = String::from_utf8(bytes)
@@ -176,14 +176,15 @@ impl SourceSet {
         Ok(file)
     }
 
-    /// The shortest name that says which file it is: below the folder that allows it.
+    /// Returns the path of a file relative to the allowed folder, for messages.
     fn name_of(&self, path: &Path) -> String {
         let below = self.allowed.iter().filter_map(|root| path.strip_prefix(root).ok());
         let shortest = below.min_by_key(|rest| rest.as_os_str().len()).unwrap_or(path);
         shortest.display().to_string()
     }
 
-    /// The place that a reference written in `file` leads to, read if need be. The place may be empty all the same.
+    /// Returns the location that a reference in `file` leads to, and reads the target file if required.
+    /// The location may not exist.
     pub(crate) fn resolve_reference(
         &mut self,
         file: usize,
@@ -200,27 +201,28 @@ impl SourceSet {
                 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
         });
         if has_scheme || address.starts_with("//") {
-            return Err("references are never fetched; save the file beside the document and refer to it by a relative path".to_owned());
+            return Err("references are never fetched from a network; save the file beside the document and refer to it by a relative path".to_owned());
         }
         let Some(base) = self.files.get(from).and_then(|source| source.path.clone()) else {
-            return Err("a text has no files beside it; load the document from a file".to_owned());
+            return Err("a text cannot reference files; load the document from a file".to_owned());
         };
         let address = address.split_once('?').map_or(address, |(path, _)| path);
         let decoded =
             percent_decode_str(address).decode_utf8().map_err(|_| "the path is not UTF-8".to_owned())?;
         if decoded.contains('\0') {
-            return Err("the path holds a NUL".to_owned());
+            return Err("the path contains a NUL".to_owned());
         }
-        let outside = "it lies outside the folders that may be read; copy the file beside the document, or allow its folder";
+        let outside = "it is outside the folders that may be read; copy the file beside the document, or allow its folder";
         let path = without_dots(&base.parent().unwrap_or(&base).join(decoded.as_ref()));
         if let Some(known) = self.by_path.get(&path) {
             return known.clone();
         }
-        // Checked before looking, so that a document does not learn what exists elsewhere, and again without links.
+        // Check before the file system is accessed, so that a document cannot find out which files exist
+        // elsewhere. Check again after symbolic links are resolved.
         let found = if self.is_allowed(&path) {
             let real = path
                 .canonicalize()
-                .map_err(|_| "there is no such file; put it there, or correct the path".to_owned());
+                .map_err(|_| "the file does not exist; create it, or correct the path".to_owned());
             real.and_then(|real| if self.is_allowed(&real) { Ok(real) } else { Err(outside.to_owned()) })
         } else {
             Err(outside.to_owned())
@@ -233,12 +235,12 @@ impl SourceSet {
         read
     }
 
-    /// The value at a place. A reference on the way there is followed.
+    /// Returns the location of a value. References on the way are followed.
     pub(crate) fn find(&mut self, spot: &SourceLocation) -> Result<SourceLocation, String> {
         let mut spot = spot.clone();
         for _ in 0..MAX_HOPS {
             let Some(source) = self.files.get(spot.file) else {
-                return Err("there is no such file".to_owned());
+                return Err("the file does not exist".to_owned());
             };
             let mut value: &Value = &source.value;
             let mut redirect = None;
@@ -251,7 +253,7 @@ impl SourceSet {
                     break;
                 } else {
                     return Err(format!(
-                        "there is no `{token}` there; correct the reference, or add what is missing"
+                        "`{token}` does not exist there; correct the reference, or add what is missing"
                     ));
                 }
             }
@@ -259,10 +261,10 @@ impl SourceSet {
             spot = self.resolve_reference(spot.file, &reference)?;
             spot.pointer.extend(rest);
         }
-        Err("it leads in a circle".to_owned())
+        Err("the references are circular".to_owned())
     }
 
-    /// The value at a place that was found.
+    /// Returns the value at a resolved location.
     pub(crate) fn value(&self, spot: &SourceLocation) -> Option<&Value> {
         let mut value: &Value = &self.files.get(spot.file)?.value;
         for token in &spot.pointer {
@@ -271,7 +273,7 @@ impl SourceSet {
         Some(value)
     }
 
-    /// Follows references until something else than a reference is there: for anything but schemas.
+    /// Follows references until a value is not a reference. Not used for schemas.
     pub(crate) fn follow(&mut self, spot: SourceLocation) -> Result<SourceLocation, String> {
         let mut spot = self.find(&spot)?;
         for _ in 0..MAX_HOPS {
@@ -283,22 +285,22 @@ impl SourceSet {
                 .map_err(|reason| format!("`{reference}`: {reason}"))?;
             spot = self.find(&target).map_err(|reason| format!("`{reference}`: {reason}"))?;
         }
-        Err("it leads in a circle; one of the references must lead to something".to_owned())
+        Err("the references are circular; one of them must lead to a value".to_owned())
     }
 
-    /// A place as messages name it.
+    /// Describes a location for messages.
     pub(crate) fn describe(&self, spot: &SourceLocation) -> String {
         let name = self.files.get(spot.file).map_or("", |source| source.name.as_str());
         format!("{name}#{}", write_pointer(&spot.pointer))
     }
 }
 
-/// The reference that an object is, if it is one.
+/// Returns the target, if an object is a reference.
 pub(crate) fn reference_of(value: &Value) -> Option<&str> {
     value.as_object()?.get("$ref")?.as_str()
 }
 
-/// A pointer as it is written in a fragment, but for the percent signs.
+/// Writes a pointer as in a fragment, without percent-encoding.
 fn write_pointer(pointer: &[String]) -> String {
     pointer.iter().map(|token| format!("/{}", token.replace('~', "~0").replace('/', "~1"))).collect()
 }

@@ -1,4 +1,4 @@
-//! Text → JSON values, whether it is JSON or YAML, within limits, and with the order of the paths.
+//! Parses JSON or YAML within limits and keeps the order of the paths.
 
 use std::fmt;
 
@@ -7,26 +7,28 @@ use serde_json::{Map, Number, Value};
 
 use crate::document::DocumentError;
 
-/// The deepest nesting that is read. Everything after this may recurse over a value.
+/// The maximum nesting depth. All later code may recurse over a value.
 pub(super) const MAX_DEPTH: usize = 128;
-/// What the deepest YAML needs, without optimisation, several times over.
+/// A multiple of the stack that the deepest YAML needs without optimisation.
 const YAML_STACK: usize = 16 << 20;
 const TOO_DEEP: &str = "nested deeper than";
 
-/// What a text says.
+/// A parsed text.
 pub(super) struct ParsedText {
     pub(super) value: Value,
-    /// The keys of `paths`, and the keys below each, as they were written. Objects forget the order of their members.
+    /// The keys of `paths` and the keys below each, as written. Parsed objects do not keep the order of
+    /// their members.
     pub(super) order: Vec<(String, Vec<String>)>,
 }
 
-/// Parses a text. JSON is tried first if it looks like JSON, as its parser is faster and says more.
+/// Parses a text. A text that looks like JSON is parsed as JSON first, because that parser is faster and
+/// has better messages.
 pub(super) fn parse(text: &str, name: &str) -> Result<ParsedText, DocumentError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim_start().starts_with(['{', '[']) { parse_json(text, name) } else { parse_yaml(text, name) }
 }
 
-/// Whether a parser gave up for the depth: by our limit, or by its own, which is the same.
+/// Returns whether a parser failed because of the depth, by our limit or by its own equal limit.
 fn is_too_deep(error: &str) -> bool {
     [TOO_DEEP, "recursion limit exceeded", "budget breached: Depth"].iter().any(|said| error.contains(said))
 }
@@ -34,8 +36,8 @@ fn is_too_deep(error: &str) -> bool {
 fn too_deep(place: String) -> DocumentError {
     DocumentError::invalid(
         place,
-        format!("this is {TOO_DEEP} {MAX_DEPTH} levels, and is not read"),
-        "give what is inside a definition of its own, and refer to it by `$ref`",
+        format!("this is {TOO_DEEP} {MAX_DEPTH} levels"),
+        "move the inner part to a definition, and reference it with `$ref`",
     )
 }
 
@@ -47,7 +49,7 @@ fn parse_json(text: &str, name: &str) -> Result<ParsedText, DocumentError> {
         .and_then(|value| input.end().map(|()| value));
     match parsed {
         Ok(value) => Ok(ParsedText { value, order }),
-        // A flow mapping of YAML looks like JSON at first.
+        // A YAML flow mapping looks like JSON at first.
         Err(error) => {
             let is_yaml = (name.ends_with(".yaml") || name.ends_with(".yml")) && error.is_syntax();
             if is_yaml && let Ok(parsed) = parse_yaml(text, name) {
@@ -66,7 +68,8 @@ fn parse_json(text: &str, name: &str) -> Result<ParsedText, DocumentError> {
     }
 }
 
-/// Parses on a stack of its own: a hundred nested blocks take more than threads of a runtime have.
+/// Parses YAML on a thread with a large stack. A hundred nested blocks need more than the threads of a
+/// runtime have.
 fn parse_yaml(text: &str, name: &str) -> Result<ParsedText, DocumentError> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(YAML_STACK);
@@ -75,7 +78,7 @@ fn parse_yaml(text: &str, name: &str) -> Result<ParsedText, DocumentError> {
             Ok(Ok(parsed)) => parsed,
             _ => Err(DocumentError::invalid(
                 name.to_owned(),
-                "there is no thread to parse it on".to_owned(),
+                "no thread could be started to parse it".to_owned(),
                 "give the program more memory, or write the document as JSON",
             )),
         }
@@ -83,7 +86,7 @@ fn parse_yaml(text: &str, name: &str) -> Result<ParsedText, DocumentError> {
 }
 
 fn parse_yaml_here(text: &str, name: &str) -> Result<ParsedText, DocumentError> {
-    // A file is at most 64 MiB; what its aliases expand to is bounded apart from it.
+    // A file has at most 64 MiB. The expansion of its aliases is limited separately.
     let budget = serde_saphyr::budget! {
         max_events: 24_000_000,
         max_nodes: 12_000_000,
@@ -116,14 +119,14 @@ fn parse_yaml_here(text: &str, name: &str) -> Result<ParsedText, DocumentError> 
             }
             Err(DocumentError::invalid(
                 place,
-                format!("this is not valid YAML, or too much of it: {error}"),
-                "correct the file at that place; aliases may not expand to millions of values",
+                format!("this is not valid YAML, or it exceeds a limit: {error}"),
+                "correct the file at that position; aliases may not expand to millions of values",
             ))
         }
     }
 }
 
-/// Which part of a document a value is, as far as its order matters.
+/// The part of a document that a value belongs to, as far as its order matters.
 #[derive(Clone, Copy, PartialEq)]
 enum NodeRole {
     Root,
@@ -183,7 +186,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        // JSON has no infinity, which YAML has; as a bound it says nothing.
+        // YAML has infinity and JSON does not. As a bound it has no effect.
         Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
     }
 
@@ -221,14 +224,14 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<Value, A::Error> {
         let mut members = Map::new();
-        // A key of YAML is whatever a value is: `200:` is a number.
+        // A YAML key can be any value: `200:` is a number.
         while let Some(key) = entries.next_key_seed(self.child(NodeRole::Other)?)? {
             let key = match key {
                 Value::String(key) => key,
                 Value::Number(key) => key.to_string(),
                 Value::Bool(key) => key.to_string(),
                 Value::Null => "null".to_owned(),
-                _ => return Err(A::Error::custom("a key is a list or a mapping")),
+                _ => return Err(A::Error::custom("a key must not be a list or a mapping")),
             };
             let role = match self.role {
                 NodeRole::Root if key == "paths" => NodeRole::Paths,

@@ -3,7 +3,7 @@ use crate::upstream::Upstream;
 use http::{HeaderMap, HeaderValue};
 use serde_json::json;
 
-/// Cuts an answer to size; cursors are the JSON of what they carry.
+/// Cuts a response to the budget. Cursors are the JSON of their content.
 fn cut_to(
     value: Value,
     budget: usize,
@@ -32,7 +32,7 @@ fn cursor(value: &Value) -> PageCursor {
 }
 
 #[test]
-fn all_items_come_once_and_in_order_by_following_cursors() {
+fn following_cursors_returns_all_items_once_and_in_order() {
     let all: Vec<Value> = (0..50).map(|n| json!({"id": n, "text": "x".repeat(20)})).collect();
     let (mut next, mut seen, mut pages) = (PageCursor::default(), Vec::new(), 0);
     loop {
@@ -55,7 +55,7 @@ fn the_next_page_comes_after_the_last_item_of_this_one() {
     let page = cut_to(value, 1000, &PageCursor::default(), Some("/list?page=2")).unwrap();
     assert_eq!(cursor(&page).link.as_deref(), Some("/list?page=2"));
     assert_eq!(page["hasMore"], true);
-    // A page that is cut goes on with itself first.
+    // A page that is cut continues before the next page.
     let value = json!({"items": ["x".repeat(300), "y".repeat(300)]});
     let page = cut_to(value, 520, &PageCursor::default(), Some("/list?page=2")).unwrap();
     assert_eq!((cursor(&page).link, cursor(&page).offset), (None, 1));
@@ -72,7 +72,7 @@ fn the_largest_list_below_is_cut_when_the_top_has_none() {
 }
 
 #[test]
-fn what_cannot_be_cut_says_how_large_it_is() {
+fn a_response_that_cannot_be_cut_reports_its_size() {
     let text = json!({"text": "x".repeat(1000)});
     assert_eq!(
         cut_to(text, 500, &PageCursor::default(), None),
@@ -85,7 +85,7 @@ fn what_cannot_be_cut_says_how_large_it_is() {
 }
 
 #[test]
-fn links_are_found_where_services_write_them() {
+fn links_are_found_in_the_formats_that_services_use() {
     let none = HeaderMap::new();
     for (value, named, expected) in [
         (json!({"@odata.nextLink": "https://x/a"}), Some("@odata.nextLink"), Some("https://x/a")),
@@ -131,7 +131,7 @@ fn a_link_stays_below_the_base_address() {
 }
 
 #[test]
-fn a_link_is_taken_out_wherever_it_is() {
+fn a_link_is_removed_at_any_depth() {
     let mut value = json!({"items": ["/a?page=2"], "_links": {"next": {"href": "/a?page=2"}, "self": "/a"}});
     remove_link(&mut value, "/a?page=2");
     assert_eq!(value, json!({"items": ["/a?page=2"], "_links": {"next": {}, "self": "/a"}}));

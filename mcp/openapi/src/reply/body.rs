@@ -1,11 +1,11 @@
-//! What the body of an answer is: by what it says of itself, by what the document says, and by what it looks like.
+//! Decodes a response body, based on its media type, the document and its content.
 
 use http::HeaderMap;
 use serde_json::Value;
 
 use crate::bridge::text::{plain_text, sentences};
 
-/// What the document promises.
+/// The documented body format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpectedBody {
     Json,
@@ -13,7 +13,7 @@ pub(crate) enum ExpectedBody {
     Anything,
 }
 
-/// The body of an answer that went well.
+/// The decoded body of a successful response.
 #[derive(Debug, PartialEq)]
 pub(crate) enum DecodedBody {
     Empty,
@@ -23,7 +23,7 @@ pub(crate) enum DecodedBody {
 }
 
 impl DecodedBody {
-    /// Reads a body; what is not what it says it is, or should be, is told.
+    /// Decodes a body. Returns an error if the content does not match its media type or the document.
     pub(crate) fn read(
         headers: &HeaderMap,
         body: &[u8],
@@ -40,8 +40,8 @@ impl DecodedBody {
         {
             let page = page_text(&decode(headers, body));
             return Err(format!(
-                "The service answered with HTML, a web page, instead of JSON: {page:?}. Perhaps the base address or \
-                 the credential is wrong."
+                "The service returned an HTML page instead of JSON: {page:?}. The base address or \
+                 the credential may be wrong."
             ));
         }
         let is_vague = media.is_empty() || media == "application/octet-stream" || media == "text/plain";
@@ -51,7 +51,7 @@ impl DecodedBody {
                 Err(error) if declares_json => {
                     let shown = excerpt(body);
                     return Err(format!(
-                        "The service says that its answer is JSON, but it is not ({error}). It begins: {shown}"
+                        "The service declared its response as JSON, but it is not valid JSON ({error}). It begins: {shown}"
                     ));
                 }
                 Err(_) => {}
@@ -67,7 +67,7 @@ impl DecodedBody {
     }
 }
 
-/// The media type without its parameters, in small letters.
+/// Returns the media type without its parameters, in lower case.
 pub(crate) fn media_type(headers: &HeaderMap) -> String {
     let value = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     value.and_then(|value| value.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase()
@@ -95,7 +95,7 @@ pub(crate) fn is_text(media: &str) -> bool {
         .contains(&media)
 }
 
-/// Text as it was meant: UTF-8 unless it says that each byte is a character.
+/// Decodes text: UTF-8, unless the media type declares a single-byte charset.
 pub(crate) fn decode(headers: &HeaderMap, body: &[u8]) -> String {
     let value = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let says = value.unwrap_or_default().to_ascii_lowercase();
@@ -106,7 +106,7 @@ pub(crate) fn decode(headers: &HeaderMap, body: &[u8]) -> String {
     }
 }
 
-/// Whether a body begins as web pages do, whatever it says of itself.
+/// Returns whether a body begins like an HTML page, whatever its media type.
 fn looks_like_html(body: &[u8]) -> bool {
     let body = body.trim_ascii_start();
     let begins =
@@ -114,7 +114,7 @@ fn looks_like_html(body: &[u8]) -> bool {
     ["<!doctype html", "<html", "<head", "<title", "<body"].into_iter().any(begins)
 }
 
-/// What a web page says: its title, or else its text.
+/// Returns the title of a web page, or its text if it has none.
 pub(crate) fn page_text(page: &str) -> String {
     let lower = page.to_ascii_lowercase();
     let title = lower.find("<title").and_then(|at| {
@@ -126,7 +126,7 @@ pub(crate) fn page_text(page: &str) -> String {
     sentences(&title.unwrap_or_else(|| plain_text(page)), 300)
 }
 
-/// The beginning of something that is not what it should be.
+/// Returns the beginning of an invalid body.
 fn excerpt(body: &[u8]) -> String {
     let head = body.get(..body.len().min(1200)).unwrap_or_default();
     sentences(&plain_text(&String::from_utf8_lossy(head)), 200)

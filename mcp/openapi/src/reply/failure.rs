@@ -1,4 +1,4 @@
-//! Failures as a model reads them: what kind, what the service says, whom to tell, when to try again.
+//! Failures for the model: kind, message, request id and retry delay.
 
 use bindpost_mcp_protocol::jsonrpc::INTERNAL_ERROR;
 use bindpost_mcp_protocol::{CallToolResult, ErrorObject};
@@ -12,13 +12,13 @@ use super::without_nulls;
 use crate::bridge::text::{plain_text, sentences};
 use crate::upstream::{UpstreamResponse, retry_after};
 
-/// The longest message that is passed on, in characters.
+/// The maximum length of a message, in characters.
 const LONGEST: usize = 1000;
 
-/// What kind of failure it is: the words that callers are told.
+/// The kind of a failure, as reported to callers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are self-explanatory")]
 pub enum FailureKind {
     InvalidRequest,
     Unauthorized,
@@ -31,7 +31,8 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// The kind of a status that is no success. Services are not of one mind about their own codes, so these do not count.
+    /// Returns the kind for an error status. Error codes of services are not standardised,
+    /// so they are ignored.
     pub fn from_status(status: StatusCode) -> FailureKind {
         match status.as_u16() {
             400 | 402 | 405 | 406 | 411 | 413..=417 | 422 | 428 | 431 => FailureKind::InvalidRequest,
@@ -45,7 +46,7 @@ impl FailureKind {
     }
 }
 
-/// A call that failed.
+/// A failed call.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallFailure {
     pub(crate) kind: FailureKind,
@@ -54,11 +55,11 @@ pub(crate) struct CallFailure {
     pub(crate) message: String,
     pub(crate) request_id: Option<String>,
     pub(crate) retry_after: Option<u64>,
-    /// What goes on behind what failed.
+    /// The cursor after the part that failed.
     pub(crate) next_cursor: Option<String>,
 }
 
-/// Headers by which services name a request.
+/// Headers that contain a request id.
 const REQUEST_IDS: [&str; 7] = [
     "x-request-id",
     "request-id",
@@ -70,24 +71,25 @@ const REQUEST_IDS: [&str; 7] = [
 ];
 
 impl CallFailure {
-    /// The caller's mistake; nothing was sent.
+    /// Creates a failure caused by the caller. Nothing was sent.
     pub(crate) fn invalid(message: String) -> CallFailure {
         CallFailure { kind: FailureKind::InvalidRequest, message, ..CallFailure::default() }
     }
 
-    /// A cursor came with other arguments than it was given for. Models like to repeat what they said, which is fine.
+    /// Returns a failure if an argument differs from the call that returned the cursor. Repeating the
+    /// same arguments is allowed.
     pub(crate) fn changed_arguments(
         given: &Map<String, Value>,
         before: &Map<String, Value>,
     ) -> Option<CallFailure> {
         let (name, _) = given.iter().find(|(name, value)| before.get(*name) != Some(value))?;
         Some(CallFailure::invalid(format!(
-            "argument {name:?} is not what it was in the call that gave this cursor; leave it out, or leave out the \
-             cursor to begin again"
+            "argument {name:?} differs from the call that returned this cursor; omit the argument, or omit the \
+             cursor to start again"
         )))
     }
 
-    /// What a service says of a status that is no success.
+    /// Creates a failure from a response with an error status.
     pub(crate) fn from_response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> CallFailure {
         let media = body::media_type(headers);
         let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
@@ -129,7 +131,7 @@ impl CallFailure {
         }
     }
 
-    /// The same without our credential, which making texts plain may have put together.
+    /// Masks our credential again, because conversion to plain text may have joined its parts.
     pub(crate) fn masked(self, incoming: &UpstreamResponse) -> CallFailure {
         CallFailure {
             code: self.code.map(|code| incoming.masked(code)),
@@ -139,7 +141,7 @@ impl CallFailure {
         }
     }
 
-    /// An answer that went well, by its status, and cannot be read.
+    /// Creates a failure for a response that has a success status but cannot be decoded.
     pub(crate) fn unreadable(message: String, status: StatusCode, headers: &HeaderMap) -> CallFailure {
         CallFailure {
             kind: FailureKind::ServerError,
@@ -148,7 +150,7 @@ impl CallFailure {
         }
     }
 
-    /// All of it; without the message if that is told apart.
+    /// Returns the failure as JSON. `message` is `None` if the message is reported separately.
     fn to_json(&self, message: Option<String>) -> Value {
         without_nulls([
             ("error", json!(self.kind)),
@@ -161,7 +163,7 @@ impl CallFailure {
         ])
     }
 
-    /// As the answer to a request that is no call: the message in words, the rest as data.
+    /// Converts the failure to a JSON-RPC error, with the message as text and the rest as data.
     pub(crate) fn into_protocol_error(self) -> ProtocolError {
         let error = ErrorObject::new(INTERNAL_ERROR, sentences(&self.message, LONGEST));
         ProtocolError::Other(error.with_data(self.to_json(None)))
@@ -171,13 +173,13 @@ impl CallFailure {
         self.to_json(Some(sentences(&self.message, LONGEST))).to_string()
     }
 
-    /// As the result of a tool.
+    /// Converts the failure to a tool result.
     pub(crate) fn into_result(self) -> CallToolResult {
         CallToolResult::error(self.text())
     }
 }
 
-/// What went wrong, in the shapes that services use.
+/// Returns the error message in a response, in the formats that services use.
 fn message_in(value: &Value) -> Option<String> {
     let text = |value: &Value| value.as_str().map(plain_text).filter(|text| !text.is_empty());
     let named = |value: &Value| {
@@ -189,7 +191,7 @@ fn message_in(value: &Value) -> Option<String> {
             Value::Array(errors) => {
                 errors.iter().take(5).filter_map(|error| text(error).or_else(|| named(error))).collect()
             }
-            // Problems of fields: {"name": ["is too long"]}
+            // Errors of fields: {"name": ["is too long"]}
             Value::Object(fields) => fields
                 .iter()
                 .take(5)
@@ -212,10 +214,10 @@ fn message_in(value: &Value) -> Option<String> {
     let error = value.get("error").or_else(|| value.get("Error")).or_else(|| value.get("odata.error"));
     let inner = error.and_then(|error| match error {
         Value::String(_) => None,
-        // OData 3 has {"message": {"value": …}}.
+        // OData 3 uses {"message": {"value": …}}.
         error => named(error).or_else(|| error.pointer("/message/value").and_then(text)),
     });
-    // Titles of problem documents say what, details say why.
+    // In problem documents, the title names the problem and the detail explains it.
     let main = inner.or_else(|| named(value)).or_else(|| error.and_then(text));
     let errors = value.get("errors").or_else(|| value.get("details")).and_then(several);
     let said = match (main, errors) {
@@ -227,7 +229,7 @@ fn message_in(value: &Value) -> Option<String> {
     Some(sentences(&said, LONGEST))
 }
 
-/// The service's own word for it.
+/// Returns the error code of the service.
 fn code_in(value: &Value) -> Option<String> {
     let error = value.get("error").or_else(|| value.get("odata.error")).unwrap_or(value);
     let names = ["code", "errorCode", "error_code", "type"];

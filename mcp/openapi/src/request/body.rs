@@ -1,4 +1,4 @@
-//! The body of a request.
+//! Encodes the body of a request.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -11,13 +11,13 @@ use super::value::{ValueEncoding, encode_text, plain_value};
 use super::{RequestError, multipart};
 use crate::operation::{BodyFormat, RequestBody};
 
-/// Base64 as people write it: padded or not.
+/// Base64 with or without padding.
 const LENIENT: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
 const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
 
-/// The body as bytes, and its media type among the headers.
+/// Returns the body as bytes and adds its media type to the headers.
 pub(super) fn encode_body(
     body: &RequestBody,
     argument: &str,
@@ -25,7 +25,7 @@ pub(super) fn encode_body(
     headers: &mut HeaderMap,
 ) -> Result<Option<Bytes>, RequestError> {
     let value = match arguments.get(argument) {
-        // A body that is needed may be `null` itself.
+        // A required JSON body may be `null`.
         Some(Value::Null) if body.required && body.media == BodyFormat::Json => &Value::Null,
         Some(Value::Null) | None if body.required => return Err(RequestError::Missing(argument.to_owned())),
         Some(Value::Null) | None => return Ok(None),
@@ -42,38 +42,38 @@ pub(super) fn encode_body(
         }
         BodyFormat::Text => match value {
             Value::Array(_) | Value::Object(_) => {
-                return Err(RequestError::unusable(argument, "must be text; give a string"));
+                return Err(RequestError::unusable(argument, "must be a string"));
             }
             _ => plain_value(value).into_bytes(),
         },
         BodyFormat::Binary => decode_base64(argument, value)?,
     };
     let content_type = HeaderValue::from_str(&content_type).map_err(|_| {
-        RequestError::Operation("its body has a media type that no header can hold".to_owned())
+        RequestError::Operation("the media type of its body is not a valid header value".to_owned())
     })?;
     headers.insert(header::CONTENT_TYPE, content_type);
     Ok(Some(written.into()))
 }
 
-/// Bytes, given in base64: as a string, or as an object with a member `base64`.
+/// Decodes bytes from base64: a string, or an object with a member `base64`.
 pub(super) fn decode_base64(argument: &str, value: &Value) -> Result<Vec<u8>, RequestError> {
     let text = value.as_str().or_else(|| value.get("base64")?.as_str());
     let text =
-        text.ok_or_else(|| RequestError::unusable(argument, "must be bytes; give a string in base64"))?;
+        text.ok_or_else(|| RequestError::unusable(argument, "must be a string with bytes in base64"))?;
     let text: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
     STANDARD
         .decode(&text)
         .or_else(|_| URL_SAFE.decode(&text))
-        .map_err(|_| RequestError::unusable(argument, "is not base64; encode the bytes and give them again"))
+        .map_err(|_| RequestError::unusable(argument, "is not valid base64"))
 }
 
 fn members<'a>(argument: &str, value: &'a Value) -> Result<&'a Map<String, Value>, RequestError> {
     value
         .as_object()
-        .ok_or_else(|| RequestError::unusable(argument, "must be an object, with a member per field"))
+        .ok_or_else(|| RequestError::unusable(argument, "must be an object with one member per field"))
 }
 
-/// Fields as `a=b&c=d`: an item per field for lists, JSON for objects.
+/// Encodes fields as `a=b&c=d`: one field per item for lists, JSON for objects.
 fn form(members: &Map<String, Value>) -> String {
     let mut pieces = Vec::new();
     for (name, value) in members {

@@ -1,4 +1,4 @@
-//! Bodies of several parts: `multipart/form-data`.
+//! Encodes `multipart/form-data` bodies.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::RequestError;
 use super::body::decode_base64;
 use super::value::plain_value;
 
-/// A body of parts and the line between them.
+/// An encoded body and its boundary.
 #[derive(Debug)]
 pub(super) struct MultipartBody {
     pub(super) body: Vec<u8>,
@@ -16,20 +16,20 @@ pub(super) struct MultipartBody {
 }
 
 impl MultipartBody {
-    /// The media type with the boundary.
+    /// Returns the media type with the boundary.
     pub(super) fn content_type(&self, base: &str) -> String {
         let base = base.split(';').next().unwrap_or_default().trim();
         format!("{base}; boundary={}", self.boundary)
     }
 }
 
-/// One part, not written yet.
+/// One part before encoding.
 struct MultipartPart {
     head: String,
     content: Vec<u8>,
 }
 
-/// The members of an object as parts: one per member, one per item for lists.
+/// Encodes the members of an object as parts: one per member, and one per item for lists.
 pub(super) fn encode_multipart(
     argument: &str,
     members: &Map<String, Value>,
@@ -67,7 +67,7 @@ fn part(argument: &str, name: &str, value: &Value, is_file: bool) -> Result<Mult
             let content_type = text("contentType").unwrap_or("application/octet-stream");
             if !content_type.chars().all(|c| c == ' ' || c.is_ascii_graphic()) || !content_type.contains('/')
             {
-                let problem = "has a `contentType` that is none; write it like image/png";
+                let problem = "has an invalid `contentType`; write it like image/png";
                 return Err(RequestError::unusable(&place, problem));
             }
             let filename = escaped(text("filename").unwrap_or(name));
@@ -79,7 +79,7 @@ fn part(argument: &str, name: &str, value: &Value, is_file: bool) -> Result<Mult
             value.to_string().into_bytes()
         }
         _ => {
-            // Services take a part for a file by its name.
+            // Services recognise a file by its file name.
             if is_file {
                 let _ = write!(
                     head,
@@ -93,7 +93,7 @@ fn part(argument: &str, name: &str, value: &Value, is_file: bool) -> Result<Mult
     Ok(MultipartPart { head, content })
 }
 
-/// Whether the schema says that a member holds bytes, by itself or in a list.
+/// Returns whether the schema declares a member as binary, directly or in a list.
 fn is_binary(schema: &Value, member: &str) -> bool {
     let Some(schema) = schema.get("properties").and_then(|members| members.get(member)) else { return false };
     let says = |schema: &Value| {
@@ -103,7 +103,7 @@ fn is_binary(schema: &Value, member: &str) -> bool {
     says(schema) || schema.get("items").is_some_and(says)
 }
 
-/// A name between quotation marks, as browsers write it.
+/// Escapes a quoted name as browsers do.
 fn escaped(name: &str) -> String {
     let mut escaped = String::with_capacity(name.len());
     for c in name.chars() {
@@ -118,9 +118,9 @@ fn escaped(name: &str) -> String {
     escaped
 }
 
-/// A line that is in none of the parts.
+/// Returns a boundary that occurs in none of the parts.
 fn boundary(parts: &[MultipartPart]) -> Result<String, RequestError> {
-    let none = || RequestError::Operation("this machine has no random numbers for it".to_owned());
+    let none = || RequestError::Operation("the operating system returned no random numbers".to_owned());
     for _ in 0..4 {
         let (one, two) = (getrandom::u64().map_err(|_| none())?, getrandom::u64().map_err(|_| none())?);
         let boundary = format!("part-{one:016x}{two:016x}");

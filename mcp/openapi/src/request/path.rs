@@ -1,4 +1,4 @@
-//! The path of a request: the operation's, with its variables filled.
+//! Builds the path of a request from the operation's path and the arguments.
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::Value;
@@ -8,7 +8,8 @@ use super::value::{ValueEncoding, encode_value};
 use crate::operation::{Operation, Parameter, ParameterLocation};
 use crate::upstream::{is_dot_segment, is_path_traversal};
 
-/// What cannot stand in a path. Percent signs can: documents write paths encoded already.
+/// Characters that are encoded in the literal parts of a path. Percent signs are kept, because documents
+/// contain encoded paths.
 const LITERAL: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -21,8 +22,8 @@ const LITERAL: &AsciiSet = &CONTROLS
     .add(b'{')
     .add(b'}');
 
-/// The operation's path with its variables filled, encoded, with a leading `/`; with the query that the document writes
-/// behind it, if any.
+/// Returns the operation's path with its variables filled, encoded, with a leading `/`. It includes the
+/// query in the document's path, if any.
 pub(super) fn fill_path<'a>(
     operation: &'a Operation,
     given: impl Fn(&Parameter) -> Option<&'a Value>,
@@ -37,7 +38,8 @@ pub(super) fn fill_path<'a>(
         path.push('/');
         let start = path.len();
         let last = fill_segment(operation, segment, &given, &mut path)?;
-        // What came out is looked at, too: variables beside each other, or beside dots, can make dots together.
+        // The result is checked too, because adjacent variables and literal dots can form
+        // a dot segment together.
         if let Some(parameter) = last
             && path.get(start..).is_none_or(|made| made.is_empty() || is_dot_segment(made))
         {
@@ -51,7 +53,7 @@ pub(super) fn fill_path<'a>(
     Ok(path)
 }
 
-/// Appends one segment; gives its last variable.
+/// Appends one segment and returns its last variable.
 fn fill_segment<'o, 'a>(
     operation: &'o Operation,
     segment: &str,
@@ -67,19 +69,19 @@ fn fill_segment<'o, 'a>(
             .iter()
             .find(|parameter| parameter.place == ParameterLocation::Path && parameter.name == name)
             .ok_or_else(|| {
-                RequestError::Operation(format!("its path has a variable `{name}` that no parameter fills"))
+                RequestError::Operation(format!("its path has a variable `{name}` without a parameter"))
             })?;
         let value = given(parameter).ok_or_else(|| RequestError::Missing(parameter.argument.clone()))?;
         check(parameter, value)?;
         path.extend(utf8_percent_encode(before, LITERAL));
-        // A key in quotation marks, as OData writes it: `indexes('name')`.
+        // A key in quotation marks, as in OData: `indexes('name')`.
         let quoted = before.ends_with('\'') && after.starts_with('\'');
         let encoding = if quoted { ValueEncoding::Quoted } else { ValueEncoding::Strict };
         let text = encode_value(parameter, value, encoding);
         if text.is_empty() {
             return Err(RequestError::unusable(
                 &parameter.argument,
-                "is empty, and is part of a path; give a value",
+                "is part of a path and must not be empty",
             ));
         }
         path.push_str(&text);
@@ -90,12 +92,13 @@ fn fill_segment<'o, 'a>(
     Ok(last)
 }
 
-/// Refuses values that no encoding makes safe: services decode paths before they look at dots, some of them twice.
+/// Rejects values that no encoding makes safe. Services decode paths before they resolve dots, and some
+/// decode twice.
 fn check(parameter: &Parameter, value: &Value) -> Result<(), RequestError> {
     match value {
         Value::String(text) => {
             if text.chars().any(char::is_control) {
-                let problem = "is part of a path and has a control character; remove it";
+                let problem = "is part of a path and contains a control character; remove it";
                 return Err(RequestError::unusable(&parameter.argument, problem));
             }
             if is_dot_segment(text) || is_path_traversal(text) {
@@ -113,7 +116,6 @@ fn check(parameter: &Parameter, value: &Value) -> Result<(), RequestError> {
 }
 
 fn unusable(parameter: &Parameter) -> RequestError {
-    let problem =
-        "is part of a path and cannot be `.` or `..`, or go up to another folder; give a plain name";
+    let problem = "is part of a path and must not be `.` or `..` or contain path traversal; use a plain name";
     RequestError::unusable(&parameter.argument, problem)
 }

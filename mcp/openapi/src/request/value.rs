@@ -1,15 +1,16 @@
-//! Values as text: scalars, lists and objects in every style.
+//! Serialises values as text: scalars, lists and objects in every style.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::operation::{Parameter, ParameterStyle};
 
-/// Everything but what RFC 3986 calls unreserved.
+/// Everything except the unreserved characters of RFC 3986.
 const STRICT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// Names of query parameters keep the `$` of OData, which people look for in logs.
+/// Names of query parameters keep the `$` of OData, which users search for in logs.
 const NAME: &AsciiSet = &STRICT.remove(b'$');
-/// As `allowReserved` wants it, but for what would end the value or change its meaning: `&`, `#`, `+` and `%`.
+/// The characters for `allowReserved`. Those that would end the value or change its meaning are still
+/// encoded: `&`, `#`, `+` and `%`.
 const RESERVED: &AsciiSet = &STRICT
     .remove(b':')
     .remove(b'/')
@@ -27,22 +28,22 @@ const RESERVED: &AsciiSet = &STRICT
     .remove(b'[')
     .remove(b']');
 
-/// How text is made fit for its place.
+/// How a text is encoded for its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueEncoding {
-    /// Not at all: headers.
+    /// No encoding, for headers.
     Plain,
-    /// Percent-encoded but for unreserved characters.
+    /// Percent-encoding of all characters that are not unreserved.
     Strict,
-    /// The same, with `'` doubled first: between quotation marks.
+    /// Like `Strict`, with `'` doubled first, for text between quotation marks.
     Quoted,
-    /// Percent-encoded but for most reserved characters.
+    /// Percent-encoding that keeps most reserved characters.
     Reserved,
-    /// The name of a query parameter.
+    /// The encoding of a query parameter's name.
     Name,
 }
 
-/// A text, made fit for its place.
+/// Encodes a text for its location.
 pub(super) fn encode_text(text: &str, encoding: ValueEncoding) -> String {
     let set = match encoding {
         ValueEncoding::Plain => return text.to_owned(),
@@ -54,7 +55,8 @@ pub(super) fn encode_text(text: &str, encoding: ValueEncoding) -> String {
     utf8_percent_encode(text, set).to_string()
 }
 
-/// A value as one text, without its parameter's name (but where the style has it within): paths and headers.
+/// Serialises a value for a path or a header. The parameter's name is included only if
+/// the style requires it.
 pub(super) fn encode_value(parameter: &Parameter, value: &Value, encoding: ValueEncoding) -> String {
     let text = |value: &Value| encode_text(&plain_value(value), encoding);
     let named = |name: &str, value: String| match value.is_empty() {
@@ -94,7 +96,7 @@ pub(super) fn encode_value(parameter: &Parameter, value: &Value, encoding: Value
     }
 }
 
-/// A value as `name=value` pieces of a query or of cookies, encoded.
+/// Serialises a value as encoded `name=value` pairs for a query or cookies.
 pub(super) fn pairs(parameter: &Parameter, value: &Value) -> Vec<String> {
     let encoding = if parameter.allow_reserved { ValueEncoding::Reserved } else { ValueEncoding::Strict };
     let pair = |name: &str, value: &Value| {
@@ -128,7 +130,7 @@ pub(super) fn pairs(parameter: &Parameter, value: &Value) -> Vec<String> {
                 ParameterStyle::TabDelimited => "%09",
                 _ => ",",
             };
-            // Separators are the only ones that are not encoded, whatever the parameter allows.
+            // Only the separators stay unencoded, whatever the parameter allows.
             let inner = joined(value, separator, false, |value| {
                 encode_text(&plain_value(value), ValueEncoding::Strict)
             });
@@ -141,7 +143,7 @@ pub(super) fn pairs(parameter: &Parameter, value: &Value) -> Vec<String> {
     }
 }
 
-/// `name[member]=value`, however deep.
+/// Serialises `name[member]=value` at any depth.
 fn push_deep_object(
     name: String,
     value: &Value,
@@ -160,7 +162,7 @@ fn push_deep_object(
     }
 }
 
-/// A list as `a,b`, an object as `k,v` or, `explode`d, `k=v`; anything else as it is.
+/// Joins a list as `a,b` and an object as `k,v` or, with `explode`, `k=v`. Other values stay unchanged.
 fn joined(value: &Value, separator: &str, explode: bool, text: impl Fn(&Value) -> String) -> String {
     let pieces: Vec<String> = match value {
         Value::Array(items) => non_null(items).map(&text).collect(),
@@ -179,7 +181,7 @@ fn non_null(items: &[Value]) -> impl Iterator<Item = &Value> {
     items.iter().filter(|item| !item.is_null())
 }
 
-/// A value where only text fits: lists and objects in there are JSON.
+/// Serialises a value where only text is allowed. Nested lists and objects become JSON.
 pub(super) fn plain_value(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,6 +1,6 @@
-//! Circles of definitions that say nothing: each is the other, with no member or item in between.
+//! Circular definitions without content: each references the other, with no member or item in between.
 //!
-//! A validator would go round them for ever, so they are cut; circles through members are recursion and stay.
+//! A validator would not terminate on them, so they are cut. Cycles through members are recursion and stay.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::referenced_definition;
 
-/// Cuts them, and names the definitions where it did.
+/// Cuts the cycles and returns the names of the definitions where it did.
 pub(super) fn cut_cycles(definitions: &mut BTreeMap<String, Value>) -> Vec<String> {
     let edges: HashMap<String, Vec<String>> = definitions
         .iter()
@@ -21,7 +21,7 @@ pub(super) fn cut_cycles(definitions: &mut BTreeMap<String, Value>) -> Vec<Strin
     let mut cuts = Vec::new();
     let mut finished: HashSet<&str> = HashSet::new();
     for start in definitions.keys() {
-        // A walk with its own stack: the chains are as long as a document makes them.
+        // The walk uses its own stack, because a document may contain chains of any length.
         let Some((start, _)) = edges.get_key_value(start) else { continue };
         let mut path: Vec<(&str, usize)> = vec![(start.as_str(), 0)];
         let mut on_path: HashSet<&str> = HashSet::from([start.as_str()]);
@@ -60,7 +60,7 @@ pub(super) fn cut_cycles(definitions: &mut BTreeMap<String, Value>) -> Vec<Strin
 const IN_PLACE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const IN_PLACE: [&str; 4] = ["not", "if", "then", "else"];
 
-/// The definitions that apply to the same value.
+/// Collects the definitions that apply to the same value.
 fn collect_in_place_references(schema: &Value, targets: &mut Vec<String>) {
     if let Some(name) = referenced_definition(schema) {
         targets.push(name.to_owned());
@@ -86,7 +86,7 @@ fn remove(schema: &mut Value, target: &str) {
     }
     for key in IN_PLACE_LISTS {
         let Some(Value::Array(parts)) = schema.get_mut(key) else { continue };
-        // Of a choice, the branch that is the choice itself adds nothing.
+        // In a choice, the branch that references the choice itself adds nothing.
         if key != "allOf" {
             parts.retain(|part| referenced_definition(part) != Some(target));
         }

@@ -1,4 +1,4 @@
-//! The keywords of a schema, one by one: kept, translated, or dropped where no validator would take them.
+//! The keywords of a schema: kept, translated, or dropped if validators do not support them.
 
 use std::collections::HashSet;
 
@@ -7,13 +7,13 @@ use serde_json::{Map, Number, Value, json};
 use super::normalise::{SchemaNormaliser, SchemaPath};
 use super::{ANNOTATIONS, reference_to};
 
-/// How long a list of known values may be in a description.
+/// The maximum length of a list of known values in a description.
 const MAX_VALUES_SHOWN: usize = 2_000;
-/// How long an example may be that is kept.
+/// The maximum length of an example.
 const MAX_EXAMPLE: usize = 80;
 
 impl SchemaNormaliser {
-    /// What is said about a value, besides what it must be.
+    /// Adds the annotations of a value.
     pub(super) fn annotations(&mut self, members: &Map<String, Value>, schema: &mut Map<String, Value>) {
         for key in ANNOTATIONS {
             let Some(value) = members.get(key) else { continue };
@@ -38,7 +38,7 @@ impl SchemaNormaliser {
         }
     }
 
-    /// Everything but `$ref`, `allOf` and `nullable`.
+    /// Adds all keywords except `$ref`, `allOf` and `nullable`.
     pub(super) fn keywords(
         &mut self,
         members: &Map<String, Value>,
@@ -111,7 +111,7 @@ impl SchemaNormaliser {
             }
             Some(other) => {
                 let problem = format!(
-                    "the type {other} is unknown, so any is taken; write one of {}",
+                    "the type {other} is unknown, so any type is accepted; write one of {}",
                     KINDS.join(", ")
                 );
                 self.warn(&trail.spot(), &problem);
@@ -120,7 +120,7 @@ impl SchemaNormaliser {
         }
     }
 
-    /// `enum` and `const`. A list that may grow becomes words.
+    /// Adds `enum` and `const`. An extensible list becomes text.
     fn values(&mut self, members: &Map<String, Value>, schema: &mut Map<String, Value>) {
         if let Some(value) = members.get("const") {
             schema.insert("const".to_owned(), value.clone());
@@ -147,7 +147,7 @@ impl SchemaNormaliser {
             schema.insert("enum".to_owned(), Value::Array(values));
             return;
         }
-        let words = format!("One of: {}; others may come.", join_values(&values));
+        let words = format!("One of: {}; others possible.", join_values(&values));
         append_description(schema, &words);
     }
 
@@ -206,7 +206,7 @@ impl SchemaNormaliser {
         }
         for key in ["additionalProperties", "unevaluatedProperties", "propertyNames"] {
             match members.get(key) {
-                // Open is what a schema is anyway, but for a map it says what it is.
+                // Schemas are open by default, but for a map this keyword is the type of its values.
                 Some(value @ (Value::Object(_) | Value::Bool(_))) => {
                     let part = self.normalise(value, &trail.down(key));
                     schema.insert(key.to_owned(), part);
@@ -252,7 +252,8 @@ impl SchemaNormaliser {
         }
     }
 
-    /// The discriminator in one shape: `propertyName`, and `mapping` from values to definitions.
+    /// Returns the discriminator in a common form: `propertyName`, and `mapping`
+    /// from values to definitions.
     fn discriminator(
         &mut self,
         members: &Map<String, Value>,
@@ -270,7 +271,7 @@ impl SchemaNormaliser {
         let mut targets = Map::new();
         for (value, target) in mapping.into_iter().flatten() {
             let Some(target) = target.as_str() else { continue };
-            // A mapping names a schema by reference or, shorter, by its name.
+            // A mapping contains references to schemas or their names.
             let is_name =
                 !target.contains(['/', '#']) && !target.ends_with(".json") && !target.ends_with(".yaml");
             let reference =
@@ -282,7 +283,7 @@ impl SchemaNormaliser {
         schema.insert("discriminator".to_owned(), json!({"propertyName": property, "mapping": targets}));
     }
 
-    /// Whether validators take a pattern; noted if not.
+    /// Returns whether validators support a pattern. Adds a warning if not.
     fn is_valid_pattern(&mut self, pattern: &str, trail: &SchemaPath<'_>) -> bool {
         if let Some(known) = self.patterns.get(pattern) {
             return *known;
@@ -297,7 +298,7 @@ impl SchemaNormaliser {
             self.warn(
                 &trail.spot(),
                 &format!(
-                    "the pattern `{pattern}` is no regular expression of JSON Schema, so it is not checked"
+                    "the pattern `{pattern}` is not a regular expression of JSON Schema, so it is not checked"
                 ),
             );
         }
@@ -305,7 +306,7 @@ impl SchemaNormaliser {
     }
 }
 
-/// Numbers and counts. Draft 4 has flags where later drafts have bounds.
+/// Adds bounds of numbers and lengths. Draft 4 has flags where later drafts have bounds.
 fn bounds(members: &Map<String, Value>, schema: &mut Map<String, Value>) {
     let number = |key: &str| members.get(key).filter(|value| value.is_number());
     for (bound, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
@@ -353,7 +354,7 @@ fn count(value: &Value) -> Option<Number> {
     Some(Number::from(count as u64))
 }
 
-/// Values as words, as many as fit.
+/// Joins as many values as fit.
 pub(super) fn join_values(values: &[Value]) -> String {
     let mut text = String::new();
     for value in values {
@@ -373,7 +374,7 @@ pub(super) fn join_values(values: &[Value]) -> String {
     text
 }
 
-/// Adds a sentence to a description.
+/// Appends a sentence to a description.
 pub(super) fn append_description(schema: &mut Map<String, Value>, words: &str) {
     let text = match schema.get("description").and_then(Value::as_str) {
         Some(text) => format!("{} {words}", text.trim_end()),

@@ -1,15 +1,16 @@
-//! `allOf` of plain objects as one object.
+//! Merges an `allOf` of plain objects into one object.
 
 use serde_json::{Map, Value, json};
 
 use super::normalise::SchemaNormaliser;
 use super::{ANNOTATIONS, is_alias, referenced_definition};
 
-/// How many members merging may copy in all. A real document needs some ten thousand.
+/// The maximum number of members that merging copies in total. A real document needs about ten thousand.
 const MAX_COPIED: usize = 2_000_000;
 
 impl SchemaNormaliser {
-    /// A schema with parts that all hold. A definition that only extends another one is a subtype, not a second name.
+    /// Returns a schema whose parts all apply. A definition that only extends another one is a subtype,
+    /// not an alias.
     pub(super) fn all_of(
         &mut self,
         mut own: Map<String, Value>,
@@ -82,7 +83,7 @@ impl SchemaNormaliser {
         Some(merged)
     }
 
-    /// The members of a part, without what makes it stand for others.
+    /// Returns the members of a part, without its discriminator.
     fn plain_part(&mut self, part: &Value) -> Option<Map<String, Value>> {
         if self.copied > MAX_COPIED {
             return None;
@@ -104,7 +105,7 @@ impl SchemaNormaliser {
     }
 }
 
-/// Whether a schema says nothing but what members an object has.
+/// Returns whether a schema only lists the members of an object.
 fn is_plain(members: &Map<String, Value>) -> bool {
     const OF_OBJECTS: [&str; 4] = ["properties", "required", "additionalProperties", "discriminator"];
     let known = |key: &str| OF_OBJECTS.contains(&key) || ANNOTATIONS.contains(&key);
@@ -135,7 +136,7 @@ fn merge_keyword(merged: &mut Map<String, Value>, key: &str, value: &Value) {
                 }
             }
         }
-        // A part that closes itself means the whole, which its author could not see.
+        // A part that forbids other members means the whole object, which its author could not see.
         ("additionalProperties", _, Value::Bool(false)) => {}
         ("additionalProperties", Some(_), _) => {}
         _ => {
@@ -144,7 +145,8 @@ fn merge_keyword(merged: &mut Map<String, Value>, key: &str, value: &Value) {
     }
 }
 
-/// A member that is described twice: the later description counts, and keeps what only the earlier one says.
+/// Merges two descriptions of a member. The later one wins, and keywords that only the earlier one has
+/// are kept.
 fn overridden(base: &Value, later: &Value) -> Value {
     let (Value::Object(before), Value::Object(after)) = (base, later) else { return later.clone() };
     let is_annotation = |key: &String| ANNOTATIONS.contains(&key.as_str());

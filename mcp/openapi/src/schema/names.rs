@@ -1,4 +1,4 @@
-//! Names of definitions: safe in a reference, telling, and each for one schema.
+//! Names of definitions: safe in a reference, descriptive and unique.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::document::sources::{SourceLocation, SourceSet};
 
-/// Which definition a place in a file is, and the other way round.
+/// Maps locations in files to definitions and back.
 #[derive(Default)]
 pub(super) struct DefinitionNames {
     by_spot: HashMap<SourceLocation, String>,
@@ -14,8 +14,8 @@ pub(super) struct DefinitionNames {
 }
 
 impl DefinitionNames {
-    /// Names everything under `definitions` and `components.schemas` of the documents that were given. What two of them
-    /// say in the same words, down to what it refers to, is one definition.
+    /// Names all schemas under `definitions` and `components.schemas` of the given documents. Equal
+    /// schemas of two documents, including the schemas they reference, are one definition.
     pub(super) fn of_roots(sources: &SourceSet) -> DefinitionNames {
         let mut names = DefinitionNames::default();
         let mut first: HashMap<String, Vec<SourceLocation>> = HashMap::new();
@@ -40,7 +40,7 @@ impl DefinitionNames {
         names
     }
 
-    /// The name of the definition at a place; made up if it has none yet.
+    /// Returns the name of the definition at a location. Generates one if it has none yet.
     pub(super) fn name_for(&mut self, spot: &SourceLocation) -> String {
         if let Some(name) = self.by_spot.get(spot) {
             return name.clone();
@@ -57,7 +57,7 @@ impl DefinitionNames {
         name
     }
 
-    /// A name for a definition that no file has.
+    /// Generates a name for a definition that is in no file.
     pub(super) fn generate_name(&mut self, wanted: &str) -> String {
         let mut name = wanted.to_owned();
         let mut number = 1;
@@ -77,13 +77,13 @@ impl DefinitionNames {
         self.spots.keys().cloned().collect()
     }
 
-    /// What the document calls it.
+    /// Returns the name in the document.
     pub(super) fn original(&self, name: &str) -> String {
         self.spots.get(name).and_then(|spot| spot.pointer.last()).cloned().unwrap_or_else(|| name.to_owned())
     }
 }
 
-/// The places of a file's named schemas.
+/// Returns the locations of a file's named schemas.
 pub(super) fn definitions_of(sources: &SourceSet, file: usize) -> Vec<SourceLocation> {
     let Some(source) = sources.file(file) else { return Vec::new() };
     let mut spots = Vec::new();
@@ -97,7 +97,7 @@ pub(super) fn definitions_of(sources: &SourceSet, file: usize) -> Vec<SourceLoca
     spots
 }
 
-/// Definitions of later documents that are those of an earlier one.
+/// Returns the definitions of later documents that equal one of an earlier document.
 fn same_definitions(
     sources: &SourceSet,
     by_name: &HashMap<String, Vec<SourceLocation>>,
@@ -111,7 +111,7 @@ fn same_definitions(
             }
         }
     }
-    // The same words are the same definition only if what they refer to is.
+    // Equal text is the same definition only if the referenced definitions are equal.
     loop {
         let different: Vec<SourceLocation> = same
             .iter()
@@ -158,7 +158,8 @@ fn local_references(value: &Value, names: &mut HashSet<String>) {
     }
 }
 
-/// The name a place asks for: its last part, with the one before it where the last says too little.
+/// Returns the preferred name for a location: its last part, with the part before it if the
+/// last is too generic.
 fn wanted_name(pointer: &[String]) -> String {
     const GENERIC: [&str; 14] = [
         "definitions",

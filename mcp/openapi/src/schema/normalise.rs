@@ -1,4 +1,5 @@
-//! Schemas of any document version → JSON Schema 2020-12 with `#/$defs/NAME`, neutral as to direction.
+//! Converts schemas of any document version to JSON Schema 2020-12 with
+//! `#/$defs/NAME`, for both directions.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,12 +9,12 @@ use super::names::{DefinitionNames, definitions_of};
 use super::{is_alias, reference_to};
 use crate::document::sources::{SourceLocation, SourceSet};
 
-/// How deep a chain of definitions may be that need each other first. What is deeper stays a reference.
+/// The maximum length of a chain of definitions that depend on each other. A deeper one stays a reference.
 const MAX_CHAIN: usize = 100;
-/// How many warnings are kept.
+/// The maximum number of warnings.
 const MAX_WARNINGS: usize = 200;
 
-/// The schemas of a document while it is read.
+/// Normalises the schemas of a document while it is read.
 pub(crate) struct SchemaNormaliser {
     pub(crate) sources: SourceSet,
     pub(super) names: DefinitionNames,
@@ -22,27 +23,28 @@ pub(crate) struct SchemaNormaliser {
     /// Definitions that are being normalised, outermost first.
     pub(super) doing: Vec<String>,
     waiting: Vec<String>,
-    /// What is known of a definition besides its schema.
+    /// Facts about a definition that are not in its schema.
     pub(super) facts: HashMap<String, InheritanceFacts>,
     references: HashMap<(usize, String), Option<String>>,
     pub(super) patterns: HashMap<String, bool>,
-    /// Members that were copied by merging; bounded, as definitions can be made to copy without end.
+    /// The number of members copied by merging. It is limited, because definitions can be written to copy
+    /// without end.
     pub(super) copied: usize,
     depth: usize,
     warned: HashSet<String>,
     unsaid: usize,
 }
 
-/// What inheritance needs to know of a definition.
+/// Facts about a definition that inheritance needs.
 #[derive(Default)]
 pub(super) struct InheritanceFacts {
-    /// The definitions it extends.
+    /// The definitions that it extends.
     pub(super) parents: Vec<String>,
-    /// `x-ms-discriminator-value`
+    /// The value of `x-ms-discriminator-value`.
     pub(super) value: Option<String>,
 }
 
-/// Where a schema is, for messages.
+/// The location of a schema, for messages.
 pub(crate) struct SchemaPath<'a> {
     spot: &'a SourceLocation,
     up: Option<&'a SchemaPath<'a>>,
@@ -100,7 +102,7 @@ impl SchemaNormaliser {
         }
     }
 
-    /// Notes something that was passed over, once.
+    /// Adds a warning once.
     pub(crate) fn warn(&mut self, spot: &SourceLocation, problem: &str) {
         let key = format!("{}:{problem}", spot.file);
         if self.warned.contains(&key) {
@@ -115,16 +117,16 @@ impl SchemaNormaliser {
         self.sources.warnings.push(format!("{place}: {problem}"));
     }
 
-    /// Every warning so far.
+    /// Returns all warnings so far.
     pub(crate) fn take_warnings(&mut self) -> Vec<String> {
         let mut warnings = std::mem::take(&mut self.sources.warnings);
         if self.unsaid > 0 {
-            warnings.push(format!("and {} more like these", self.unsaid));
+            warnings.push(format!("and {} more warnings", self.unsaid));
         }
         warnings
     }
 
-    /// Cuts circles that say nothing; see [`super::cycles`]. Says where it did.
+    /// Cuts cycles without content and returns a warning for each. See [`super::cycles`].
     pub(crate) fn cut_cycles(&mut self) -> Vec<String> {
         let places: Vec<String> = super::cycles::cut_cycles(&mut self.done)
             .into_iter()
@@ -133,24 +135,23 @@ impl SchemaNormaliser {
                 _ => name,
             })
             .collect();
-        let problem =
-            "its definition leads back to itself and says nothing, so it is left open; describe what it is";
+        let problem = "its definition leads back to itself without content, so any value is accepted; describe its type";
         places.into_iter().map(|place| format!("{place}: {problem}")).collect()
     }
 
-    /// The finished definitions.
+    /// Returns the finished definitions.
     pub(crate) fn take_definitions(&mut self) -> BTreeMap<String, Value> {
         std::mem::take(&mut self.done)
     }
 
-    /// Normalises every definition that was named or referred to.
+    /// Normalises every definition that was named or referenced.
     pub(crate) fn define_all(&mut self) {
         let mut scanned: HashSet<usize> = self.sources.roots().iter().copied().collect();
         loop {
             while let Some(name) = self.waiting.pop() {
                 self.define(&name);
             }
-            // A file that is only referred to may hold subtypes of what is known.
+            // A file that is only referenced may contain subtypes of known definitions.
             for file in (0..self.sources.len()).filter(|file| scanned.insert(*file)) {
                 for spot in definitions_of(&self.sources, file) {
                     let extends = |value: &Value| value.get("allOf").is_some_and(Value::is_array);
@@ -166,7 +167,7 @@ impl SchemaNormaliser {
         }
     }
 
-    /// The normalised definition, made now if it can be.
+    /// Returns the normalised definition. Normalises it now if possible.
     pub(super) fn normalised_definition(&mut self, name: &str) -> Option<&Value> {
         if !self.done.contains_key(name) {
             if self.depth > MAX_CHAIN || self.doing.iter().any(|doing| doing == name) {
@@ -191,7 +192,7 @@ impl SchemaNormaliser {
         let facts = found.map(|value| self.facts_of(value, spot.file)).unwrap_or_default();
         self.facts.insert(name.to_owned(), facts);
         let schema = found.map_or(Value::Bool(true), |value| self.normalise(value, &SchemaPath::new(&spot)));
-        // Members beside a definition are added to it, so it is an object.
+        // Members may be added to a definition, so it must be an object.
         let schema = match schema {
             Value::Bool(true) => json!({}),
             Value::Bool(false) => json!({"not": {}}),
@@ -219,7 +220,8 @@ impl SchemaNormaliser {
         InheritanceFacts { parents, value }
     }
 
-    /// The name of the definition that a reference leads to; the reason is given once.
+    /// Returns the name of the definition that a reference leads to. The reason for an error is returned
+    /// only once.
     fn resolve(&mut self, file: usize, reference: &str) -> Result<String, Option<String>> {
         let key = (file, reference.to_owned());
         if let Some(known) = self.references.get(&key) {
@@ -243,7 +245,7 @@ impl SchemaNormaliser {
         }
     }
 
-    /// The definition of a reference; one that leads nowhere is noted.
+    /// Returns the definition of a reference. Adds a warning if it cannot be resolved.
     pub(super) fn definition_of_reference(
         &mut self,
         reference: &str,
@@ -252,22 +254,22 @@ impl SchemaNormaliser {
         match self.resolve(trail.file(), reference) {
             Ok(name) => Some(name),
             Err(Some(reason)) => {
-                self.warn(&trail.spot(), &format!("`{reference}` is left open: {reason}"));
+                self.warn(&trail.spot(), &format!("`{reference}` accepts any value: {reason}"));
                 None
             }
-            // It was said where it was met first.
+            // The warning was added at the first occurrence.
             Err(None) => None,
         }
     }
 
-    /// Normalises a schema. What cannot be one becomes open.
+    /// Normalises a schema. A value that is not a schema accepts anything.
     pub(crate) fn normalise(&mut self, value: &Value, trail: &SchemaPath<'_>) -> Value {
         self.depth += 1;
         let schema = match value {
             Value::Bool(_) => value.clone(),
             Value::Object(members) => self.object(members, trail),
             _ => {
-                self.warn(&trail.spot(), "this is no schema, so it is left open; write an object");
+                self.warn(&trail.spot(), "this is not a schema, so any value is accepted; write an object");
                 json!({})
             }
         };
@@ -285,7 +287,8 @@ impl SchemaNormaliser {
                     None => json!({}),
                 };
                 if let Some(schema) = schema.as_object_mut() {
-                    // Until 3.1 nothing beside a reference counts, yet everybody writes words there.
+                    // Before 3.1, members beside a reference are ignored, but many documents write
+                    // descriptions there.
                     if self.allows_siblings(trail.file()) {
                         self.keywords(members, schema, trail);
                     } else {
@@ -325,7 +328,7 @@ impl SchemaNormaliser {
     }
 }
 
-/// The same schema, and null.
+/// Returns a schema that also allows null.
 pub(super) fn nullable(schema: Value) -> Value {
     let Value::Object(mut members) = schema else { return schema };
     let null = || json!({"type": "null"});

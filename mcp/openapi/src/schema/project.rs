@@ -1,4 +1,4 @@
-//! A schema as a whole, for one direction.
+//! Whole schemas for one direction.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,29 +8,30 @@ use super::keywords::{append_description, join_values};
 use super::{DEFINITIONS, SchemaPurpose, is_alias, referenced_definition};
 use crate::document::Document;
 
-/// How many definitions in a row are looked into for one name.
+/// The maximum number of definitions that are searched for one name.
 const MAX_HOPS: usize = 16;
-/// How long a list of values may be that becomes words of an answer's schema.
+/// The maximum number of values that become text in the schema of a response.
 const MAX_VALUES: usize = 12;
 
 impl Document {
-    /// A schema with everything it refers to under `$defs`, subtypes of discriminators included.
+    /// Returns a schema with all referenced definitions under `$defs`, including
+    /// the subtypes of discriminators.
     ///
-    /// [`SchemaPurpose::Input`] leaves out what is read-only. [`SchemaPurpose::Output`] leaves out what is write-only, demands no
-    /// member, allows null everywhere below the top, and takes values, members and subtypes that the document does not
-    /// know.
+    /// [`SchemaPurpose::Input`] removes read-only members. [`SchemaPurpose::Output`] removes write-only
+    /// members, requires no member, allows null everywhere below the top level, and accepts values,
+    /// members and subtypes that the document does not define.
     pub fn whole_schema(&self, schema: &Value, purpose: SchemaPurpose) -> Value {
         SchemaProjection::new(self, Some(purpose)).whole(schema)
     }
 
-    /// One definition with everything it refers to, as the document has it: `readOnly` and `writeOnly` say what is for
-    /// which direction.
+    /// Returns a definition with all definitions it references, as in the document. `readOnly` and
+    /// `writeOnly` mark the direction of members.
     pub fn definition(&self, name: &str) -> Option<Value> {
         let schema = self.definitions.get(name)?;
         Some(SchemaProjection::new(self, None).whole(schema))
     }
 
-    /// The schema behind a reference, and the name of its definition.
+    /// Resolves references and returns the schema with the name of its definition.
     pub(crate) fn resolved<'a>(&'a self, schema: &'a Value) -> (&'a Value, Option<&'a str>) {
         let mut found = (schema, None);
         for _ in 0..MAX_HOPS {
@@ -47,7 +48,7 @@ impl Document {
 
 pub(super) struct SchemaProjection<'a> {
     document: &'a Document,
-    /// None keeps both directions.
+    /// The direction, or `None` for both.
     purpose: Option<SchemaPurpose>,
     reached: BTreeSet<String>,
     waiting: Vec<String>,
@@ -111,7 +112,7 @@ impl<'a> SchemaProjection<'a> {
         hidden: &HashSet<String>,
         result: &mut Map<String, Value>,
     ) {
-        /// What an answer is not held to.
+        /// Keywords that are not enforced in responses.
         const DEMANDS: [&str; 27] = [
             "required",
             "enum",
@@ -205,7 +206,7 @@ impl<'a> SchemaProjection<'a> {
         result.insert(key.to_owned(), kept);
     }
 
-    /// One of several parts that all hold: what one of them hides, none demands.
+    /// Projects one of several parts that all apply. A member that one part hides is not required by any.
     fn part(&mut self, part: &Value, hidden: &HashSet<String>) -> Value {
         let mut part = self.schema(part, false);
         if let Some(Value::Array(names)) = part.get_mut("required") {
@@ -214,7 +215,7 @@ impl<'a> SchemaProjection<'a> {
         part
     }
 
-    /// The members that are not for this direction.
+    /// Returns the members that are hidden in this direction.
     fn hidden(&self, schema: &Value) -> HashSet<String> {
         let mut hidden = HashSet::new();
         let key = match self.purpose {
@@ -240,7 +241,8 @@ impl<'a> SchemaProjection<'a> {
         }
     }
 
-    /// Documents say `oneOf` where branches overlap; only a discriminator makes them exclude each other.
+    /// Replaces `oneOf` with `anyOf`, unless a discriminator makes the branches exclusive. Documents use
+    /// `oneOf` for overlapping branches.
     fn loosen_choice(&self, members: &Map<String, Value>, result: &mut Map<String, Value>) {
         if members.contains_key("discriminator") {
             return;
@@ -260,7 +262,7 @@ impl<'a> SchemaProjection<'a> {
         }
     }
 
-    /// Accepts what services really answer.
+    /// Loosens the schema to accept what services actually return.
     fn loosen_output(&self, members: &Map<String, Value>, result: &mut Map<String, Value>, is_top: bool) {
         let values = match (members.get("const"), members.get("enum")) {
             (Some(value), _) => vec![value.clone()],
@@ -282,7 +284,7 @@ impl<'a> SchemaProjection<'a> {
                 let kind = if is_top { json!("object") } else { json!(["object", "null"]) };
                 choices.push(json!({"type": kind}));
             }
-            // The same without their demands may be said twice.
+            // Branches may become equal when their requirements are removed.
             let mut distinct: Vec<Value> = Vec::new();
             for choice in choices {
                 if !distinct.contains(&choice) {

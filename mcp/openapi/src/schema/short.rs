@@ -1,27 +1,28 @@
-//! A schema in a few lines, for a model's context.
+//! Short schemas, for a model's context.
 
 use serde_json::{Map, Value, json};
 
 use super::{SchemaPurpose, is_alias, referenced_definition};
 use crate::document::Document;
 
-/// How long a short schema may be, as JSON.
+/// The maximum size of a short schema, as JSON.
 const MAX_BYTES: usize = 1_500;
-/// How long a description of a member may be.
+/// The maximum length of a member's description.
 const MAX_WORDS: usize = 100;
-/// How many choices of one are looked through.
+/// The maximum number of nested single choices that are followed.
 const MAX_HOPS: usize = 8;
-/// How many values of a list are shown.
+/// The maximum number of values that are shown.
 const MAX_VALUES: usize = 8;
 
 impl Document {
-    /// The same in a few lines: the members at the top with their types, and where to read about what is below.
+    /// Returns a short form: the members at the top level with their types, and the addresses of the
+    /// schemas below.
     ///
-    /// `scheme` is that of the resources that hold whole definitions: `SCHEME-schema://NAME`.
+    /// `scheme` is the URI scheme of the resources that contain whole definitions: `SCHEME-schema://NAME`.
     pub fn short_schema(&self, schema: &Value, purpose: SchemaPurpose, scheme: &str) -> Value {
         let (found, name) = self.resolved(schema);
         let short = SchemaShortener { document: self, purpose, scheme };
-        // Less and less is said until it fits.
+        // The detail is reduced until the schema fits.
         let mut result = Value::Null;
         for words in [MAX_WORDS, 48, 0] {
             result = short.top(found, name, words, false);
@@ -44,7 +45,7 @@ struct SchemaShortener<'a> {
 }
 
 impl SchemaShortener<'_> {
-    /// The top of a schema. `bare` leaves only types.
+    /// Returns the top level of a schema. `bare` keeps only types.
     fn top(&self, schema: &Value, name: Option<&str>, words: usize, bare: bool) -> Value {
         let Some(properties) = self.properties(schema) else {
             return self.below(schema, name, 0, true);
@@ -73,7 +74,7 @@ impl SchemaShortener<'_> {
         Value::Object(result)
     }
 
-    /// The members of a plain object that are for this direction.
+    /// Returns the members of a plain object for this direction.
     fn properties<'b>(&self, schema: &'b Value) -> Option<Vec<(&'b String, &'b Value)>>
     where
         Self: 'b,
@@ -109,7 +110,7 @@ impl SchemaShortener<'_> {
         result
     }
 
-    /// A schema by its type; of an object, where to read about it.
+    /// Returns a schema reduced to its type. An object gets the address of its whole schema.
     fn below(&self, schema: &Value, name: Option<&str>, depth: usize, is_top: bool) -> Value {
         let (found, resolved) = self.document.resolved(schema);
         let name = name.or(resolved);
@@ -125,7 +126,7 @@ impl SchemaShortener<'_> {
             && found.get("discriminator").is_none()
             && depth < MAX_HOPS
         {
-            // Mostly one schema and null.
+            // Usually this is one schema and null.
             let real: Vec<&Value> =
                 choices.iter().filter(|choice| choice.get("type") != Some(&json!("null"))).collect();
             if let [single] = real.as_slice()
@@ -157,7 +158,7 @@ impl SchemaShortener<'_> {
         if kind.as_ref().is_some_and(|kind| has_kind(kind, "array")) {
             let items = found.get("items").filter(|items| items.is_object());
             if let Some(items) = items {
-                // Lists of lists end here; what is in them is for the whole schema.
+                // Lists of lists end here. Only the whole schema contains their items.
                 let (inner, inner_name) = self.document.resolved(items);
                 let is_list = inner.get("type").is_some_and(|kind| has_kind(kind, "array"));
                 let shown = if is_list {
@@ -196,7 +197,7 @@ impl SchemaShortener<'_> {
         (!names.is_empty()).then(|| first_sentence(&format!("With {}", names.join(", ")), MAX_WORDS))
     }
 
-    /// Only what is demanded, then as much as fits.
+    /// Keeps the required members first, then as many others as fit.
     fn keep_required_first(&self, full: Value, name: Option<&str>) -> Value {
         let required = full.get("required").cloned().unwrap_or_else(|| json!([]));
         let see = name.map_or_else(String::new, |name| format!("; see {}", self.address(name)));
@@ -215,7 +216,7 @@ impl SchemaShortener<'_> {
                 Some(kind) => json!({"type": kind}),
                 None => json!({}),
             };
-            // What is demanded is named twice.
+            // A required member is named twice.
             let name = json!(key).to_string().len() + 1;
             bytes += name + property.to_string().len() + 1 + if is_required(&key) { name } else { 0 };
             if bytes > MAX_BYTES {
@@ -253,7 +254,7 @@ fn with_null(kind: &Value) -> Value {
     }
 }
 
-/// The first sentence of a text, or as many of its words as fit.
+/// Returns the first sentence of a text, or as many of its words as fit.
 fn first_sentence(text: &str, most: usize) -> String {
     let line = text.trim().lines().next().unwrap_or_default().trim();
     let sentence = line.find(". ").and_then(|end| line.get(..=end)).unwrap_or(line);

@@ -1,4 +1,4 @@
-//! Discriminators: which definitions a definition stands for, and by which value each is told.
+//! Discriminators: the subtypes of a definition and the values that select them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,17 +8,17 @@ use super::normalise::SchemaNormaliser;
 use super::{is_alias, reference_to, referenced_definition};
 use crate::document::Document;
 
-/// One of the definitions that a definition stands for.
+/// A subtype of a definition with a discriminator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subtype {
-    /// The value of the discriminating member that says it is this one.
+    /// The value of the discriminator property for this subtype.
     pub value: String,
     /// The name of its definition.
     pub definition: String,
 }
 
 impl Document {
-    /// The subtypes of a definition; none if it stands for itself.
+    /// Returns the subtypes of a definition. The list is empty if it has no discriminator.
     pub fn subtypes(&self, name: &str) -> Vec<Subtype> {
         let Some(schema) = self.definitions.get(name) else { return Vec::new() };
         let Some(property) = property_of(schema) else { return Vec::new() };
@@ -40,7 +40,7 @@ fn property_of(schema: &Value) -> Option<&str> {
     schema.get("discriminator")?.get("propertyName")?.as_str()
 }
 
-/// The values that a schema allows for a member, if it says so.
+/// Returns the values that a schema allows for a member, if it restricts them.
 fn allowed_values(schema: &Value, property: &str) -> Option<Vec<String>> {
     let member = schema.get("properties")?.get(property)?;
     let word = |value: &Value| match value {
@@ -55,13 +55,13 @@ fn allowed_values(schema: &Value, property: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Who extends whom.
+/// The inheritance between definitions.
 struct InheritanceGraph {
     children: HashMap<String, Vec<String>>,
 }
 
 impl InheritanceGraph {
-    /// Everything that extends a definition, at any depth.
+    /// Returns all definitions that extend a definition, at any depth.
     fn descendants(&self, name: &str) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         let mut open = vec![name.to_owned()];
@@ -76,17 +76,17 @@ impl InheritanceGraph {
     }
 }
 
-/// A definition that stands for others.
+/// A definition with a discriminator and subtypes.
 struct DiscriminatedUnion {
     property: String,
-    /// Subtypes with their values.
+    /// The subtypes with their values.
     subtypes: Vec<(String, Vec<String>)>,
-    /// Its own values, if it is one of them itself.
+    /// Its own values, if it can occur itself.
     own: Vec<String>,
 }
 
 impl SchemaNormaliser {
-    /// Turns every definition with a discriminator into the choice it stands for.
+    /// Replaces every definition with a discriminator by a choice of its subtypes.
     pub(crate) fn expand_discriminators(&mut self) {
         let family = self.inheritance_graph();
         let unions = self.unions(&family);
@@ -95,7 +95,7 @@ impl SchemaNormaliser {
             let made = self.names.generate_name(&format!("{name}.itself"));
             itself.insert(name.clone(), made);
         }
-        // Definitions with an explicit choice have a plain part as well, which their subtypes extend.
+        // Definitions with an explicit choice also have a plain part, which their subtypes extend.
         let chosen: Vec<String> = self
             .done
             .iter()
@@ -147,7 +147,7 @@ impl SchemaNormaliser {
         self.remove_unused_parts(&itself);
     }
 
-    /// Plain parts are made for everybody who may need them; few do.
+    /// Plain parts are created for all definitions that may need them. Unused ones are removed.
     fn remove_unused_parts(&mut self, itself: &HashMap<String, String>) {
         let mut used = BTreeSet::new();
         for schema in self.done.values() {
@@ -213,13 +213,13 @@ impl SchemaNormaliser {
                 let original = self.names.original(member);
                 match told {
                     Some(values) if values.len() == 1 => values,
-                    // What the list of values does not know is nobody's value.
+                    // A name that is not in the list of values is not a value.
                     Some(values) if !values.contains(&original) => Vec::new(),
                     _ if any_said || (!mapped.is_empty() && has_children) => Vec::new(),
                     _ => vec![original],
                 }
             };
-            // Each member that others extend stands for those in turn.
+            // A member that others extend includes them in turn.
             let standing = members.iter().filter(|member| {
                 family.children.contains_key(*member)
                     && self.done.get(*member).is_some_and(|schema| property_of(schema).is_none())
@@ -250,7 +250,7 @@ impl SchemaNormaliser {
         unions
     }
 
-    /// Writes into each subtype the value that tells it.
+    /// Writes its discriminator value into each subtype.
     fn write_discriminator_values(&mut self, unions: &BTreeMap<String, DiscriminatedUnion>) {
         for (name, union) in unions {
             let own = [(name.clone(), union.own.clone())];
@@ -264,7 +264,8 @@ impl SchemaNormaliser {
         }
     }
 
-    /// A subtype that could not be merged extends the plain part, as the definition itself is a choice of its subtypes.
+    /// A subtype that could not be merged extends the plain part, because the definition itself became a
+    /// choice of its subtypes.
     fn extend_plain_parts(&mut self, itself: &HashMap<String, String>) {
         for (name, made) in itself {
             let Some(Value::Object(mut plain)) = self.done.get(name).cloned() else { continue };
@@ -286,7 +287,7 @@ impl SchemaNormaliser {
                 }
             }
         }
-        // The plain part of a definition that extends another one extends that one's plain part.
+        // The plain part of a definition that extends another one extends the plain part of that one.
         for made in itself.values() {
             let Some(Value::Array(parts)) =
                 self.done.get_mut(made).and_then(|schema| schema.get_mut("allOf"))
@@ -303,7 +304,7 @@ impl SchemaNormaliser {
         }
     }
 
-    /// A subtype as one of a choice: with its value, unless it says so itself.
+    /// Returns a subtype as a branch of a choice, with its value unless it already requires it.
     fn choice(&self, definition: &str, property: &str, values: &[String]) -> Value {
         let mut choice = reference_to(definition);
         let told = self.done.get(definition).and_then(|schema| allowed_values(schema, property));
@@ -316,7 +317,8 @@ impl SchemaNormaliser {
         choice
     }
 
-    /// Gives the branches of an explicit choice the values that tell them. Also for schemas of operations.
+    /// Adds discriminator values to the branches of an explicit choice. Also used
+    /// for schemas of operations.
     pub(crate) fn finish(&self, schema: &mut Value) {
         match schema {
             Value::Object(members) => {
@@ -348,7 +350,7 @@ impl SchemaNormaliser {
             members.remove("discriminator");
             return;
         };
-        // Definitions that stand for their subtypes are finished already.
+        // Definitions with subtypes are already finished.
         let Some(mapping) = discriminator.get("mapping").and_then(Value::as_object) else { return };
         let Some(Value::Array(mut choices)) = members.remove(key) else { return };
         let mut is_exact = true;
@@ -396,7 +398,7 @@ fn collect_references(schema: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Whether a schema, or one below it, has a discriminator. A member of that name is no harm.
+/// Returns whether a schema, or one below it, has a discriminator. A member of that name is harmless.
 fn mentions_discriminator(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => {
@@ -411,7 +413,7 @@ fn has_choice(schema: &Value) -> bool {
     property_of(schema).is_some() && (schema.get("oneOf").is_some() || schema.get("anyOf").is_some())
 }
 
-/// Makes a member say one of these values, and be there.
+/// Requires a member with one of these values.
 fn require_values(schema: &mut Map<String, Value>, property: &str, values: &[String]) {
     let mut member = match values {
         [value] => json!({"type": "string", "const": value}),
@@ -419,7 +421,7 @@ fn require_values(schema: &mut Map<String, Value>, property: &str, values: &[Str
     };
     let properties = schema.entry("properties").or_insert_with(|| json!({}));
     if let Value::Object(properties) = properties {
-        // A member that is no string keeps its kind of value; then only its name is demanded.
+        // A member that is not a string keeps its type. Then only its presence is required.
         let known = properties.get(property);
         let kind = known.and_then(|known| known.get("type"));
         if kind.is_some_and(|kind| kind != "string" && *kind != json!(["string", "null"])) {

@@ -1,4 +1,4 @@
-//! `findOperations`: operations by the words in their names, paths, summaries and tags.
+//! `findOperations`: searches operations by the words in their names, paths, summaries and tags.
 
 use std::cmp::Reverse;
 
@@ -17,9 +17,9 @@ pub(crate) struct OperationIndex(Vec<IndexedOperation>);
 
 #[derive(Debug)]
 struct IndexedOperation {
-    /// Each with what it weighs.
+    /// The words with their weights.
     words: Vec<(String, u32)>,
-    /// How many words the id has.
+    /// The number of words in the id.
     name: usize,
 }
 
@@ -50,8 +50,8 @@ impl OperationIndex {
         OperationIndex(offered.iter().map(words_of).collect())
     }
 
-    /// How well each operation fits the words; 0 for not at all. Each word counts where it fits best. Of those that fit
-    /// equally well, the one with fewer other words in its name is meant.
+    /// Returns the score of each operation, 0 for no match. Each query word adds its best match. Among
+    /// equal scores, the operation with fewer other words in its name comes first.
     fn scores<'a>(&'a self, query: &'a [String]) -> impl Iterator<Item = (u32, Reverse<usize>)> + 'a {
         self.0.iter().map(|known| {
             let score = |word: &String| {
@@ -64,14 +64,15 @@ impl OperationIndex {
                 known.words.iter().map(fit).max().unwrap_or_default()
             };
             let scores: Vec<u32> = query.iter().map(score).collect();
-            // Operations that know more of the words come before those that know one of them well.
+            // Operations that match more of the words come before those that match one of them well.
             let matched = scores.iter().filter(|score| **score > 0).count() as u32;
             (scores.iter().sum::<u32>() + matched.saturating_sub(1) * 20, Reverse(known.name))
         })
     }
 }
 
-/// The words of a text: `getIndexStats`, `get_index_stats` and `/get/indexes` alike, without plurals.
+/// Splits a text into words: `getIndexStats`, `get_index_stats` and `/get/indexes` give the same words,
+/// in the singular.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -79,7 +80,7 @@ fn words(text: &str) -> Vec<String> {
     for (at, letter) in letters.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|at| letters.get(at));
         let after = letters.get(at + 1);
-        // `getURLs` is `get`, `urls`; `HTTPServer` is `http`, `server`.
+        // `getURLs` becomes `get`, `urls`. `HTTPServer` becomes `http`, `server`.
         let begins = letter.is_uppercase()
             && (before.is_some_and(|before| before.is_lowercase() || before.is_ascii_digit())
                 || before.is_some_and(|before| before.is_uppercase())
@@ -96,7 +97,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// A word without its plural, as far as that can be told from its end.
+/// Returns the singular of a word, as far as its ending shows it.
 fn singular(word: &str) -> String {
     let stem = |end: &str, rest: &str| {
         let stem = word.strip_suffix(end).filter(|stem| stem.len() >= 2)?;
@@ -114,10 +115,10 @@ fn singular(word: &str) -> String {
     plural.unwrap_or_else(|| word.to_owned())
 }
 
-/// Words that say nothing about which operation is meant.
+/// Words that are ignored in a query.
 const IDLE: [&str; 12] = ["a", "all", "an", "the", "of", "to", "for", "in", "on", "and", "with", "by"];
 
-/// `findOperations`
+/// Runs `findOperations`.
 pub(crate) fn find(
     shared: &BridgeState,
     finder: &OperationIndex,
@@ -132,7 +133,7 @@ pub(crate) fn find(
             Ok(opened) => opened,
             Err(error) => return Ok(CallFailure::invalid(error.to_string()).into_result()),
         };
-        // A page may have another size than the one before.
+        // The limit may differ from that of the previous page.
         let limit = given.remove("limit");
         if let Some(changed) = CallFailure::changed_arguments(&given, &before) {
             return Ok(changed.into_result());
@@ -173,7 +174,7 @@ pub(crate) fn find(
         tags.sort_unstable();
         tags.dedup();
         tags.truncate(50);
-        said["hint"] = "Nothing fits; try other words, or only a tag.".into();
+        said["hint"] = "No match. Try other words, or only a tag.".into();
         said["tags"] = json!(tags);
     }
     Ok(CallToolResult::structured(said))

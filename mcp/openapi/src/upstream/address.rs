@@ -1,4 +1,4 @@
-//! The base address, and what lies below it.
+//! The base address and the addresses below it.
 
 use std::net::IpAddr;
 
@@ -9,12 +9,12 @@ use reqwest::Url;
 use super::UpstreamError;
 use super::reserved::is_reserved;
 
-/// The address that all paths of requests go below.
+/// The address below which all requests go.
 #[derive(Clone, Debug)]
 pub(super) struct BaseUrl(Url);
 
 impl BaseUrl {
-    /// Takes an `http` or `https` address without user, query and fragment.
+    /// Parses an `http` or `https` address without user, query and fragment.
     pub(super) fn parse(text: &str) -> Result<BaseUrl, UpstreamError> {
         let refused = |problem: &str| {
             let fix = "write it like https://api.example.com/v1";
@@ -28,10 +28,10 @@ impl BaseUrl {
             return refused("it is neither an http nor an https address");
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return refused("it has a user or a password in it, which belong into the credential");
+            return refused("it contains a user or a password; configure them as the credential");
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return refused("it has a query or a fragment, and paths cannot go below those");
+            return refused("it has a query or a fragment, to which no path can be appended");
         }
         Ok(BaseUrl(url))
     }
@@ -40,32 +40,32 @@ impl BaseUrl {
         self.0.as_str()
     }
 
-    /// Whether what we send can be read on its way.
+    /// Returns whether requests can be read in transit.
     pub(super) fn is_exposed(&self) -> bool {
         self.0.scheme() == "http" && !self.is_loopback()
     }
 
-    /// Whether it stays on this machine.
+    /// Returns whether the address is on this machine.
     pub(super) fn is_loopback(&self) -> bool {
         let Some(host) = self.0.host_str() else { return false };
         let address = host.trim_start_matches('[').trim_end_matches(']');
         host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
-    /// Whether it is one that a document may not name.
+    /// Returns whether documents may not use this address.
     pub(super) fn is_reserved(&self) -> bool {
         is_reserved(&self.0)
     }
 
     pub(super) fn is_same_origin(&self, url: &Url) -> bool {
-        // A user in an address would become a credential of its own.
+        // A user in an address would be sent as a credential.
         url.origin() == self.0.origin() && url.username().is_empty() && url.password().is_none()
     }
 
-    /// The address of a path and query below.
+    /// Returns the address of a path and query below the base address.
     ///
-    /// Paths come encoded and are checked here all the same: a path that could mean something else to the URL parser,
-    /// or that leaves the base address, is refused whoever made it.
+    /// Paths are already encoded and are checked again here. A path that the URL parser could interpret
+    /// differently, or that leaves the base address, is always rejected.
     pub(super) fn join(&self, path: &str) -> Result<Url, UpstreamError> {
         let refused = |problem: &str| UpstreamError::Address(format!("the path of the request {problem}"));
         if !path.starts_with('/') {
@@ -76,7 +76,7 @@ impl BaseUrl {
             return Err(refused("is not encoded"));
         }
         if segments.split('/').any(is_dot_segment) {
-            return Err(refused("has a segment that means another folder"));
+            return Err(refused("has a dot segment"));
         }
         let base = self.0.as_str().trim_end_matches('/');
         let url = Url::parse(&format!("{base}{path}")).map_err(|_| refused("cannot be part of a URL"))?;
@@ -86,7 +86,7 @@ impl BaseUrl {
         }
     }
 
-    /// Path and query of an address below this one.
+    /// Returns the path and query of an address below the base address.
     pub(super) fn path_below(&self, url: &Url) -> Option<String> {
         if !self.is_same_origin(url) {
             return None;
@@ -101,8 +101,8 @@ impl BaseUrl {
         })
     }
 
-    /// The same of an address that a service named: what the URL parser leaves alone, a service may decode, so it does
-    /// not go up in any spelling either.
+    /// Like `path_below`, for an address from a response. A service may decode what the URL parser keeps,
+    /// so path traversal is rejected in every spelling.
     pub(super) fn safe_path_below(&self, url: &Url) -> Option<String> {
         self.path_below(url).filter(|path| {
             let path = path.split('?').next().unwrap_or_default();
@@ -112,7 +112,7 @@ impl BaseUrl {
     }
 }
 
-/// Whether a segment of a path means this folder or the one above, written plainly or encoded.
+/// Returns whether a path segment is `.` or `..`, plain or encoded.
 pub(crate) fn is_dot_segment(segment: &str) -> bool {
     let mut segment = segment.to_owned();
     // Some services decode twice.
@@ -129,9 +129,9 @@ pub(crate) fn is_dot_segment(segment: &str) -> bool {
     matches!(segment.as_str(), "." | "..")
 }
 
-/// Whether a text, read as a path, goes up.
+/// Returns whether a text contains path traversal.
 pub(crate) fn is_path_traversal(text: &str) -> bool {
-    // Some services leave away parameters of segments before they look at dots: `..;x/` goes up, too.
+    // Some services drop segment parameters before they check dots, so `..;x/` goes up too.
     let is_up = |piece: &str| piece.split(';').next().unwrap_or_default().trim() == "..";
     let goes_up = |text: &str| text.split(['/', '\\']).any(is_up);
     let mut text = text.to_owned();
@@ -148,7 +148,7 @@ pub(crate) fn is_path_traversal(text: &str) -> bool {
     goes_up(&text)
 }
 
-/// Where an answer redirects to, if it does.
+/// Returns the target of a redirect response.
 pub(super) fn redirect_target(status: StatusCode, headers: &HeaderMap, url: &Url) -> Option<Url> {
     if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;
@@ -159,7 +159,7 @@ pub(super) fn redirect_target(status: StatusCode, headers: &HeaderMap, url: &Url
     Some(target)
 }
 
-/// The address without a parameter of its query. The others stay as they are written.
+/// Removes a query parameter from an address. The others stay unchanged.
 pub(super) fn without_parameter(mut url: Url, name: &str) -> Url {
     let is_it = |piece: &str| {
         let written = piece.split('=').next().unwrap_or_default().replace('+', " ");
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odd_base_addresses_are_refused_with_a_way_out() {
+    fn invalid_base_addresses_are_rejected_with_a_fix() {
         for (address, problem) in [
             ("", "not a URL"),
             ("api.example.com", "not a URL"),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_leave_it_are_refused() {
+    fn paths_that_leave_the_base_address_are_rejected() {
         let base = BaseUrl::parse("https://h/v1").unwrap();
         for path in [
             "",

@@ -1,4 +1,4 @@
-//! Who we are at the service.
+//! Credentials for the upstream service.
 
 use std::fmt;
 use std::future::Future;
@@ -23,7 +23,7 @@ impl Secret {
         Secret(text.into())
     }
 
-    /// The secret itself, to be sent and nothing else.
+    /// Returns the secret. Use it only to send it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -35,41 +35,42 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Who we are at the service. It is sent to the base address's origin and nowhere else.
+/// The credential for the service. It is sent only to the origin of the base address.
 #[derive(Clone, Debug, Default)]
 pub enum Credential {
-    /// Nobody.
+    /// No credential.
     #[default]
     None,
-    /// A header with a key in it.
+    /// An API key in a header.
     Header(HeaderName, Secret),
-    /// A parameter of the query with a key in it.
+    /// An API key in a query parameter.
     Query(String, Secret),
     /// `Authorization: Bearer …`
     Bearer(Secret),
     /// `Authorization: Basic …`
     Basic(String, Secret),
-    /// Whatever the source says at the time.
+    /// A credential from a source that may change it.
     Source(Arc<dyn CredentialSource>),
 }
 
-/// Gives credentials that change, such as access tokens.
+/// A source of credentials that change, such as access tokens.
 pub trait CredentialSource: Send + Sync + fmt::Debug {
-    /// The value of `Authorization` now, or why there is none (for the log; clients are told less).
+    /// Returns the current value of `Authorization`, or the reason why none is available. The reason is
+    /// only logged.
     fn authorization(&self) -> Pin<Box<dyn Future<Output = Result<Secret, String>> + Send + '_>>;
-    /// The service refused this one with 401: it should not be given again.
+    /// Reports that the service rejected this value with 401. The source should not return it again.
     fn refused(&self, authorization: &Secret);
 }
 
 pub(super) async fn request_authorization(source: &dyn CredentialSource) -> Result<Secret, AttemptError> {
     source.authorization().await.map_err(|reason| {
-        tracing::warn!(%reason, "no credential for the service");
+        tracing::warn!(%reason, "no credential for the upstream service");
         AttemptError::Final(UpstreamError::NoCredential(reason))
     })
 }
 
 impl Credential {
-    /// Puts the credential into a request, over whatever the request has in its place.
+    /// Adds the credential to a request. It replaces what the request has in its place.
     pub(super) fn sign(
         &self,
         url: Url,
@@ -94,10 +95,11 @@ impl Credential {
                 (header::AUTHORIZATION, text.to_owned())
             }
         };
-        // A line break at the end comes from a file or a pipe, and is no part of any key.
+        // A trailing line break comes from a file or a pipe and is not part of the key.
         let mut value = HeaderValue::from_str(text.trim_end()).map_err(|_| {
-            let reason = "it has characters that no header can hold, such as line breaks".to_owned();
-            tracing::warn!(%reason, "the credential for the service cannot be sent");
+            let reason =
+                "it contains characters that are invalid in a header, such as line breaks".to_owned();
+            tracing::warn!(%reason, "the credential for the upstream service cannot be sent");
             AttemptError::Final(UpstreamError::NoCredential(reason))
         })?;
         value.set_sensitive(true);
@@ -105,7 +107,7 @@ impl Credential {
         Ok(url)
     }
 
-    /// What of it a service could repeat, without the words around it.
+    /// Returns the parts of the credential that a service could repeat, without the scheme.
     pub(super) fn sent_secrets(&self, authorization: Option<&Secret>) -> Vec<String> {
         match self {
             Credential::None => Vec::new(),
@@ -118,7 +120,7 @@ impl Credential {
             }
             Credential::Source(_) => {
                 let text = authorization.map(Secret::reveal).unwrap_or_default().trim();
-                // `Bearer` and the like are no secret.
+                // The scheme, such as `Bearer`, is not secret.
                 vec![text.split_once(' ').map_or(text, |(_, token)| token.trim()).to_owned()]
             }
         }
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_has_its_place() {
+    fn each_kind_is_sent_in_its_place() {
         let key = || Secret::new("k&y");
         let (url, headers) = signed(&Credential::Query("key".into(), key()), "http://h/a?b=c%20d");
         assert_eq!(url, "http://h/a?b=c%20d&key=k%26y");
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_no_header_can_hold_is_an_error_and_is_not_shown() {
+    fn a_secret_that_is_invalid_in_a_header_is_an_error_and_is_not_shown() {
         let credential = Credential::Bearer(Secret::new("hush\r\nhost: evil"));
         let mut headers = HeaderMap::new();
         let error = credential.sign(Url::parse("http://h/").unwrap(), &mut headers, None).unwrap_err();

@@ -1,4 +1,4 @@
-//! Why there is no answer.
+//! Errors of upstream requests.
 
 use std::error::Error as _;
 use std::io;
@@ -6,36 +6,37 @@ use std::time::Duration;
 
 use super::reserved::ReservedAddressError;
 
-/// Why there is no answer. The texts are for the model: they name no address and no secret.
+/// The reason why a request got no response. The messages are for the model. They contain no addresses
+/// and no secrets.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpstreamError {
-    /// The base address, or what was made of it, is no address.
+    /// The base address, or an address derived from it, is invalid.
     #[error("the address of the service cannot be used: {0}")]
     Address(String),
-    /// Nobody answered.
+    /// No connection to the service could be made, or it broke.
     #[error("the service cannot be reached: {0}")]
     Unreachable(String),
-    /// The answer took too long.
+    /// The response took too long.
     #[error("the service did not answer within {} s", .0.as_secs_f32())]
     TimedOut(Duration),
-    /// The answer is too long.
-    #[error("the answer of the service has more than {0} bytes; ask for less")]
+    /// The response is too large.
+    #[error("the response of the service has more than {0} bytes; request less")]
     TooLarge(usize),
-    /// The service sent us elsewhere.
+    /// The service redirected to another origin.
     #[error(
         "the service redirects to another origin, which is not followed; if it has moved, the operator has to \
          change its base address"
     )]
     Redirected,
-    /// The service sent us to something that may not be asked for.
+    /// The service redirected to a target that is not allowed.
     #[error("the service redirects to {to}, which is not followed: {reason}")]
     #[allow(missing_docs, reason = "the message says it")]
     RedirectRefused { to: String, reason: String },
-    /// The service sent us around.
-    #[error("the service redirects again and again, and gives no answer")]
+    /// The service redirected too often.
+    #[error("the service redirects too many times")]
     RedirectLoop,
-    /// There is no credential.
+    /// No credential is available.
     #[error("there is no credential for the service")]
     NoCredential(String),
 }
@@ -43,33 +44,35 @@ pub enum UpstreamError {
 impl UpstreamError {
     pub(super) fn reserved() -> UpstreamError {
         UpstreamError::Address(
-            "it is a link-local address or one of a metadata service, which gives credentials to programs on this \
-             machine, and a document may not lead there; if it is meant, the operator has to give it as the base address"
+            "it is a link-local address or that of a metadata service, which may hand out credentials of this \
+             machine, and a document may not use it; if it is intended, the operator has to configure it as the \
+             base address"
                 .to_owned(),
         )
     }
 
     pub(super) fn exposed() -> UpstreamError {
         UpstreamError::Address(
-            "credentials are not sent over plain http to another machine; write https, or allow it"
+            "credentials are not sent over plain http to another machine; use https, or allow plain http"
                 .to_owned(),
         )
     }
 }
 
-/// A try that got no answer.
+/// An attempt without a response.
 #[derive(Debug)]
 pub(super) enum AttemptError {
-    /// There was no connection, so nothing was processed.
+    /// The connection failed, so the request was not processed.
     Unconnected(String),
-    /// There was one and it broke: whether the request was processed is not known.
+    /// The connection broke, so the request may have been processed.
     Cut(String),
-    /// Another try would end the same way.
+    /// Another attempt would fail in the same way.
     Final(UpstreamError),
 }
 
 impl AttemptError {
-    /// What the HTTP client says, in words that name no address: its own may, those about certificates do.
+    /// Converts an error of the HTTP client. The message contains no address, unlike some of the client's
+    /// own messages.
     pub(super) fn from_reqwest(error: reqwest::Error, connect: Duration) -> AttemptError {
         let (connecting, late, decoding) = (error.is_connect(), error.is_timeout(), error.is_decode());
         let unusable = error.is_builder();
@@ -78,25 +81,23 @@ impl AttemptError {
         }
         let kind = io_kind(&error);
         let causes = causes(error);
-        tracing::debug!(%causes, "no answer from the service");
+        tracing::debug!(%causes, "no response from the upstream service");
         let text = match kind {
             _ if unusable => {
-                return AttemptError::Final(UpstreamError::Address(
-                    "the request cannot be sent there".to_owned(),
-                ));
+                return AttemptError::Final(UpstreamError::Address("the request cannot be sent".to_owned()));
             }
             _ if connecting && late => format!("no connection within {} s", connect.as_secs_f32()),
             Some(io::ErrorKind::ConnectionRefused) => "the connection is refused".to_owned(),
-            _ if connecting && causes.contains("dns") => "its name is not known".to_owned(),
+            _ if connecting && causes.contains("dns") => "its host name cannot be resolved".to_owned(),
             _ if connecting && causes.contains("certificate") => "its certificate is not valid".to_owned(),
-            _ if connecting => "no connection can be made".to_owned(),
-            Some(io::ErrorKind::InvalidData) if decoding => "its answer cannot be unpacked".to_owned(),
-            _ => "the connection broke before the answer was complete".to_owned(),
+            _ if connecting => "the connection failed".to_owned(),
+            Some(io::ErrorKind::InvalidData) if decoding => "its response cannot be decompressed".to_owned(),
+            _ => "the connection broke before the response was complete".to_owned(),
         };
         if connecting { AttemptError::Unconnected(text) } else { AttemptError::Cut(text) }
     }
 
-    /// Whether another try may go better, and does no harm.
+    /// Returns whether another attempt may succeed and does no harm.
     pub(super) fn is_retryable(&self, repeatable: bool) -> bool {
         match self {
             AttemptError::Unconnected(_) => true,
@@ -115,7 +116,8 @@ impl From<AttemptError> for UpstreamError {
     }
 }
 
-/// An error and what caused it, in one line, without the address: it may hold a key. For the log.
+/// Returns an error and its causes in one line for the log, without the address, because that may contain
+/// a key.
 pub(super) fn causes(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();
@@ -128,7 +130,7 @@ pub(super) fn causes(error: reqwest::Error) -> String {
     text
 }
 
-/// Whether an error was caused by one of this type.
+/// Returns whether an error was caused by an error of this type.
 fn has_cause<E: std::error::Error + 'static>(error: &reqwest::Error) -> bool {
     let mut source = error.source();
     while let Some(cause) = source {
@@ -140,7 +142,7 @@ fn has_cause<E: std::error::Error + 'static>(error: &reqwest::Error) -> bool {
     false
 }
 
-/// What the operating system, or the unpacking, said.
+/// Returns the error kind of the operating system or of the decompression.
 fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
     let mut source = error.source();
     while let Some(cause) = source {

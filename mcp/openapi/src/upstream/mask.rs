@@ -1,9 +1,9 @@
-//! Our own secrets, taken out of what a service answers.
+//! Masks our own secrets in responses of the service.
 //!
-//! Services repeat what they were sent, and the libraries below them write it in many ways: escaped in JSON, encoded in
-//! addresses and HTML, in base64. An answer is masked once, where it arrives, as it is decoded; see [`spelling`] for the
-//! ways that are known. This is no protection from a service that wants to give the secret away: it can write it
-//! backwards.
+//! Services repeat what they were sent, and their libraries write it in many ways: escaped in JSON,
+//! encoded in URLs and HTML, in base64. A response is masked once, when it arrives and is decoded. See
+//! [`spelling`] for the supported encodings. This does not protect against a service that discloses the
+//! secret on purpose.
 
 mod spelling;
 
@@ -18,13 +18,13 @@ use serde_json::{Map, Value};
 
 use spelling::SecretPattern;
 
-/// What stands where a secret was.
+/// The replacement for a secret.
 const MASK: &str = "(secret)";
 
-/// Shorter ones are words and numbers that mean something else most of the time.
+/// Shorter secrets are not masked, because they often occur as ordinary words and numbers.
 const SHORTEST: usize = 6;
 
-/// Finds secrets in what a service answers. Clones share what was prepared.
+/// Finds secrets in responses of a service. Clones share the prepared patterns.
 #[derive(Clone, Default)]
 pub(crate) struct SecretMask(Arc<Vec<SecretPattern>>);
 
@@ -35,19 +35,19 @@ impl std::fmt::Debug for SecretMask {
 }
 
 impl SecretMask {
-    /// Masks these secrets. Those shorter than six bytes are left alone.
+    /// Masks these secrets. Secrets shorter than six bytes are ignored.
     pub(super) fn new(secrets: &[String]) -> SecretMask {
         let mut spellings = Vec::new();
         for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST) {
             spellings.push(SecretPattern::new(secret));
             spellings.extend((0..3).map(|before| in_base64(secret, before)));
         }
-        // One may be a part of another.
+        // A secret may be part of another one.
         spellings.sort_by_key(|spelling| std::cmp::Reverse(spelling.len()));
         SecretMask(Arc::new(spellings))
     }
 
-    /// Takes the secrets out of the headers and the body of an answer.
+    /// Masks the secrets in the headers and the body of a response.
     pub(super) fn mask_response(&self, headers: &mut HeaderMap, body: &mut Bytes) {
         if self.0.is_empty() {
             return;
@@ -62,18 +62,18 @@ impl SecretMask {
         }
     }
 
-    /// A text without the secrets.
+    /// Masks the secrets in a text.
     pub(crate) fn mask_text(&self, text: String) -> String {
         match self.bytes(text.as_bytes()) {
-            // What is found begins and ends with whole characters.
+            // A match begins and ends at character boundaries.
             Some(masked) => String::from_utf8(masked).unwrap_or_else(|_| MASK.to_owned()),
             None => text,
         }
     }
 
-    /// A body without the secrets; `None` if it has none, so that it stays as it was written.
+    /// Masks the secrets in a body. Returns `None` if it has none, so that the body stays unchanged.
     ///
-    /// JSON is masked as what it says. Without a backslash that is what stands there.
+    /// JSON is masked after decoding. JSON without a backslash is masked as text, which is equivalent.
     fn body(&self, body: &[u8]) -> Option<Bytes> {
         let masked = self.bytes(body);
         if masked.is_none() && !body.contains(&b'\\') {
@@ -86,7 +86,7 @@ impl SecretMask {
         }
     }
 
-    /// Takes the secrets out of all texts, names and numbers; whether there were any.
+    /// Masks the secrets in all strings, names and numbers. Returns whether any were found.
     fn value(&self, value: &mut Value) -> bool {
         match value {
             Value::Null | Value::Bool(_) => false,
@@ -120,7 +120,7 @@ impl SecretMask {
         }
     }
 
-    /// The text with every secret replaced; `None` if there is none, so that nothing is copied.
+    /// Replaces every secret in a text. Returns `None` if it has none, so that nothing is copied.
     fn bytes(&self, text: &[u8]) -> Option<Vec<u8>> {
         let mut found = self.next(text, 0)?;
         let mut masked = Vec::with_capacity(text.len());
@@ -138,7 +138,7 @@ impl SecretMask {
         Some(masked)
     }
 
-    /// Where the next secret is, at or behind this place.
+    /// Returns the next secret at or after this position.
     fn next(&self, text: &[u8], from: usize) -> Option<Range<usize>> {
         (from..text.len()).find_map(|at| {
             let (spelling, end) =
@@ -148,8 +148,8 @@ impl SecretMask {
     }
 }
 
-/// What base64 always makes of a secret that so many bytes stand before, modulo three. The letters at both ends depend on
-/// what is beside it.
+/// Returns the invariant part of a secret's base64 encoding, for this many bytes before it modulo three.
+/// The characters at both ends depend on the surrounding bytes.
 fn in_base64(secret: &str, before: usize) -> SecretPattern {
     let bytes = [&[0; 2][..before.min(2)], secret.as_bytes()].concat();
     let encoded = STANDARD_NO_PAD.encode(&bytes);
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_occurrence_goes_and_nothing_is_copied_without_one() {
+    fn every_occurrence_is_masked_and_nothing_is_copied_without_one() {
         let mask = SecretMask::new(&["aabaab".to_owned()]);
         let masked = |text: &str| mask.bytes(text.as_bytes()).map(|it| String::from_utf8(it).unwrap());
         assert_eq!(masked("aabaabx aaabaab\u{0}aabaab").unwrap(), "(secret)x a(secret)\u{0}(secret)");
@@ -177,12 +177,12 @@ mod tests {
         assert_eq!(
             SecretMask::new(&["aabaa".to_owned()]).mask_text("aabaa".to_owned()),
             "aabaa",
-            "short ones are words"
+            "short secrets are not masked"
         );
     }
 
     #[test]
-    fn text_that_is_made_to_take_long_does_not() {
+    fn adversarial_text_is_masked_in_linear_time() {
         let begun = std::time::Instant::now();
         let mask = SecretMask::new(&["\\\\\\\\%%%%&&&&aaaaaaaaab".to_owned(), "a+a/a+a/a+a".to_owned()]);
         for piece in ["\\", "%25", "%", "&amp;", "&#0000", "a", "\\u00", "a\u{0}", "\\\\%%&&aaa", "YSth"] {

@@ -1,5 +1,5 @@
-//! Addresses that no document may send us to: those that every cloud uses to hand out credentials to its machines, and the
-//! links they are on. The operator may name them; a document may not.
+//! Addresses that documents may not use: the metadata services from which cloud machines get credentials,
+//! and link-local networks. The operator may configure them.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// Names by which clouds know their metadata services.
+/// Host names of metadata services.
 const NAMES: [&str; 7] = [
     "metadata",
     "metadata.google.internal",
@@ -18,7 +18,7 @@ const NAMES: [&str; 7] = [
     "instance-data.ec2.internal",
 ];
 
-/// Whether the host of an address is reserved, however it is spelled: the URL parser has made one spelling of all.
+/// Returns whether the host of an address is reserved. The URL parser has already normalised its spelling.
 pub(super) fn is_reserved(url: &Url) -> bool {
     let Some(host) = url.host_str() else { return false };
     let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
@@ -42,13 +42,13 @@ fn is_reserved_address(address: IpAddr) -> bool {
 }
 
 fn is_reserved_v4(address: Ipv4Addr) -> bool {
-    // Those of clouds whose metadata services are not link-local.
+    // Metadata services that are not link-local.
     const METADATA: [Ipv4Addr; 3] =
         [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(192, 0, 0, 192)];
     address.is_link_local() || address.is_multicast() || address.is_broadcast() || METADATA.contains(&address)
 }
 
-/// The address of IPv4 in one of IPv6: mapped, compatible, of NAT64, of 6to4.
+/// Returns the IPv4 address in an IPv6 address: mapped, compatible, NAT64 or 6to4.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let join = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
     match address.segments() {
@@ -60,18 +60,18 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
-/// Finds the addresses of names, without those that are reserved. Asked for every connection, so that a name cannot lead
-/// elsewhere later.
+/// Resolves names and removes reserved addresses. It runs for every connection, so a name cannot change
+/// to a reserved address later.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UnreservedResolver;
 
-/// A name leads to reserved addresses only.
+/// The error for a name that resolves only to reserved addresses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReservedAddressError;
 
 impl fmt::Display for ReservedAddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name leads to a link-local or metadata address")
+        f.write_str("the name resolves to a link-local or metadata address")
     }
 }
 
@@ -86,7 +86,7 @@ impl Resolve for UnreservedResolver {
     }
 }
 
-/// The addresses that may be connected to, if there are any among those found.
+/// Returns the addresses that may be used, or an error if all of them are reserved.
 fn without_reserved(mut found: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, ReservedAddressError> {
     let is_known = !found.is_empty();
     found.retain(|address| !is_reserved_address(address.ip()));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn every_spelling_of_a_reserved_address_is_known() {
+    fn every_spelling_of_a_reserved_address_is_recognised() {
         for address in [
             "http://169.254.169.254",
             "http://169.254.169.254.",
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_does_not_lead_to_reserved_addresses() {
+    fn a_name_does_not_resolve_to_reserved_addresses() {
         let found = |addresses: &[&str]| -> Vec<SocketAddr> {
             addresses.iter().map(|address| format!("{address}:0").parse().unwrap()).collect()
         };
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn other_addresses_are_not() {
+    fn other_addresses_are_not_reserved() {
         for address in [
             "https://api.example.com",
             "http://localhost:1",

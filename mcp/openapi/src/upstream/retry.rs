@@ -1,4 +1,4 @@
-//! When to ask a service again.
+//! Decides whether and when a request is retried.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio::time::Instant;
 
 use super::UpstreamLimits;
 
-/// Whether the same request may go better a moment later, and does no harm.
+/// Returns whether a retry may succeed and does no harm.
 ///
-/// A 429 says that the request was not processed. The others may come from something on the way, after the service
-/// itself has done its work.
+/// A request that gets a 429 was not processed. The other statuses may come from an intermediary, after
+/// the service has processed the request.
 pub(super) fn is_retryable_status(status: StatusCode, repeatable: bool) -> bool {
     match status {
         StatusCode::TOO_MANY_REQUESTS => true,
@@ -20,10 +20,10 @@ pub(super) fn is_retryable_status(status: StatusCode, repeatable: bool) -> bool 
     }
 }
 
-/// How long to wait before the next try, or `None` if there is no use in one.
+/// Returns the delay before the next attempt, or `None` if the request should not be retried.
 ///
-/// A service that asks for more patience than we have is not asked again: early questions are what it wants to be
-/// spared.
+/// If the service requests a longer delay than the limits allow, the request is not retried. An early
+/// retry would only add load.
 pub(super) fn retry_delay(
     limits: &UpstreamLimits,
     made: u32,
@@ -35,7 +35,8 @@ pub(super) fn retry_delay(
     }
     let own = limits.pause.saturating_mul(4u32.saturating_pow(made.saturating_sub(1)));
     let share = getrandom::u32().map_or(0.5, |random| f64::from(random) / f64::from(u32::MAX));
-    // Calls that failed together do not come back together, and none before it was asked to.
+    // The random part spreads the retries of calls that failed together. No retry
+    // is earlier than requested.
     let pause = match asked {
         Some(asked) => asked + limits.pause.mul_f64(share),
         None => own.mul_f64(0.5 + share),
@@ -43,19 +44,20 @@ pub(super) fn retry_delay(
     (Instant::now() + pause < until).then_some(pause)
 }
 
-/// What `Retry-After` asks for. Its date is read by the service's own clock, if the answer tells it.
+/// Returns the delay in `Retry-After`. A date is compared with the `Date` header of the response, if it
+/// has one.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: HeaderName| headers.get(name)?.to_str().ok();
     let value = text(header::RETRY_AFTER)?.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More seconds than a number holds are still a wait.
+        // A number of seconds that overflows is still a delay.
         return Some(Duration::from_secs(value.parse::<u32>().unwrap_or(u32::MAX).into()));
     }
     let now = text(header::DATE).and_then(parse_date).unwrap_or_else(Utc::now);
     Some((parse_date(value)? - now).to_std().unwrap_or_default())
 }
 
-/// A date in one of the three forms that HTTP knows.
+/// Parses a date in one of the three HTTP formats.
 fn parse_date(text: &str) -> Option<DateTime<Utc>> {
     let text = text.trim();
     if text.len() > 64 {
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_differ_and_grow_and_end_with_the_time_left() {
+    fn delays_vary_and_grow_and_end_with_the_remaining_time() {
         let limits = UpstreamLimits::default();
         let far = Instant::now() + Duration::from_secs(3600);
         let pauses: Vec<_> = (0..50).map(|_| retry_delay(&limits, 1, None, far).unwrap()).collect();
@@ -111,14 +113,18 @@ mod tests {
         assert!(pauses.iter().any(|it| *it != pauses[0]));
         assert!(retry_delay(&limits, 2, None, far).unwrap() >= limits.pause * 2);
         let asked = |seconds| retry_delay(&limits, 1, Some(Duration::from_secs(seconds)), far);
-        assert!(asked(30).unwrap() >= Duration::from_secs(30), "never before it was asked to");
+        assert!(asked(30).unwrap() >= Duration::from_secs(30), "never earlier than requested");
         assert_eq!(asked(31), None, "more than the limit");
         let near = Instant::now() + Duration::from_secs(2);
-        assert_eq!(retry_delay(&limits, 1, Some(Duration::from_secs(5)), near), None, "more than is left");
+        assert_eq!(
+            retry_delay(&limits, 1, Some(Duration::from_secs(5)), near),
+            None,
+            "more than the remaining time"
+        );
     }
 
     #[test]
-    fn what_may_have_been_processed_is_not_repeated() {
+    fn requests_that_may_have_been_processed_are_not_repeated() {
         for (status, repeatable, expected) in [
             (429, false, true),
             (503, false, false),

@@ -1,4 +1,4 @@
-//! What becomes of what the service answers.
+//! Responses of the service and the tool results they become.
 
 use bindpost_mcp_openapi::{Bridge, Credential, Upstream, UpstreamLimits};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn reply(status: u16, media: &str, body: impl Into<Vec<u8>>) -> Reply {
 }
 
 #[tokio::test]
-async fn json_is_an_object_whatever_it_was() {
+async fn json_of_any_type_becomes_an_object() {
     for (media, body, expected) in [
         ("application/json", r#"{"a":1}"#, json!({"a": 1})),
         ("application/json", "[1,2]", json!({"items": [1, 2]})),
@@ -41,10 +41,10 @@ async fn json_is_an_object_whatever_it_was() {
 }
 
 #[tokio::test]
-async fn what_is_not_json_stays_what_it_is() {
+async fn content_other_than_json_is_unchanged() {
     let text = result_of(reply(200, "text/csv", "a,b\n1,2"), "getStatus").await;
     assert_eq!(text["content"][0]["text"], "a,b\n1,2");
-    // A tool that promises structure gives some.
+    // A tool with an output schema returns structured content.
     assert_eq!(text["structuredContent"], json!({"status": 200, "contentType": "text/csv", "bytes": 7}));
     let latin =
         result_of(reply(200, "text/plain; charset=ISO-8859-1", b"caf\xe9".to_vec()), "getStatus").await;
@@ -63,11 +63,11 @@ async fn what_is_not_json_stays_what_it_is() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_what_it_says_is_told() {
+async fn a_response_with_a_wrong_media_type_is_reported() {
     for (media, body, says) in [
-        ("application/json", "{\"a\":", "not (EOF while parsing"),
-        ("application/json", "<html><b>login</b></html>", "HTML, a web page, instead of JSON: \\\"login\\\""),
-        ("text/html", "<title>Sign in</title>", "HTML, a web page, instead of JSON: \\\"Sign in\\\""),
+        ("application/json", "{\"a\":", "not valid JSON (EOF while parsing"),
+        ("application/json", "<html><b>login</b></html>", "an HTML page instead of JSON: \\\"login\\\""),
+        ("text/html", "<title>Sign in</title>", "an HTML page instead of JSON: \\\"Sign in\\\""),
         ("text/plain", "<!DOCTYPE html><title>Sign in</title>", "instead of JSON: \\\"Sign in\\\""),
     ] {
         let result = result_of(reply(200, media, body), "getStatus").await;
@@ -78,7 +78,7 @@ async fn an_answer_that_is_not_what_it_says_is_told() {
 }
 
 #[tokio::test]
-async fn an_error_status_is_an_error_that_says_what_to_do() {
+async fn an_error_status_is_an_error_with_advice() {
     let mut refused = reply(429, "application/json", r#"{"error":{"code":"Slow","message":"Too fast."}}"#);
     refused.1.extend([("retry-after", "0".to_owned()), ("x-request-id", "r-1".to_owned())]);
     let result = result_of(refused, "getStatus").await;
@@ -95,7 +95,7 @@ async fn an_error_status_is_an_error_that_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_cut_says_how_large_it_is_and_what_narrows_it() {
+async fn a_response_that_cannot_be_cut_reports_its_size_and_how_to_narrow_it() {
     for body in [json!({"text": "x".repeat(3000)}).to_string(), json!([1, "x".repeat(3000)]).to_string()] {
         let shop = Shop::open(move |_| reply(200, "application/json", body.clone())).await;
         let bridge = shop.bridge(document()).answer_budget(2000).fixed("api-version", "1").build().unwrap();
@@ -114,7 +114,7 @@ async fn an_answer_that_cannot_be_cut_says_how_large_it_is_and_what_narrows_it()
 }
 
 #[tokio::test]
-async fn a_service_that_is_not_there_is_an_error() {
+async fn an_unreachable_service_is_an_error() {
     let gone = Upstream::new(
         "http://127.0.0.1:9/",
         Credential::None,
@@ -143,7 +143,7 @@ async fn a_number_in_plain_text_is_a_value() {
 }
 
 #[tokio::test]
-async fn members_that_are_hidden_are_in_no_answer_and_their_links_lead_on() {
+async fn hidden_members_are_removed_and_their_links_are_still_followed() {
     let shop = Shop::open(|seen| {
         let pet = json!({"id": 1, "@context": "http://inside/p", "deep": {"@context": "kept"}});
         let mut page = json!({"value": [pet], "@context": "http://inside"});
@@ -165,12 +165,12 @@ async fn members_that_are_hidden_are_in_no_answer_and_their_links_lead_on() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_large_for_us_is_told_in_whole_sentences() {
+async fn a_response_above_the_limit_is_reported_in_whole_sentences() {
     use bindpost_mcp_openapi::{Bridge, Credential, Upstream, UpstreamLimits};
     let shop = Shop::saying(json!({"text": "x".repeat(3000)})).await;
     let limits = UpstreamLimits { body: 1000, ..UpstreamLimits::default() };
     let upstream = Upstream::new(&shop.base, Credential::None, limits).unwrap();
     let mut client = connect(&Bridge::builder(document(), upstream).build().unwrap()).await;
     let said = crate::bridge_pets::failing(&mut client, "getStatus", json!({})).await;
-    assert!(said["message"].as_str().unwrap().contains("ask for less. The operation has no"), "{said}");
+    assert!(said["message"].as_str().unwrap().contains("request less. The operation has no"), "{said}");
 }

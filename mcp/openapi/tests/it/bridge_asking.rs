@@ -1,4 +1,4 @@
-//! The user is asked before something is destroyed.
+//! Confirmation by the user before a destructive call.
 
 use bindpost_mcp_openapi::Bridge;
 use bindpost_mcp_server::Caller;
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::bridge_pets::{Shop, call, client, document, serve};
 
-/// The next message, as JSON.
+/// Returns the next message as JSON.
 async fn next(client: &mut TestClient) -> Value {
     serde_json::from_slice(&client.next().await.unwrap()).unwrap()
 }
 
-/// Calls over a session, and answers the question if one comes: the question and the result.
+/// Calls a tool in a session and answers the question if there is one. Returns the question and the result.
 async fn ask_in_session(
     bridge: &Bridge,
     tool: &str,
@@ -33,7 +33,7 @@ async fn ask_in_session(
     (Some(first["params"].clone()), next(&mut client).await["result"].clone())
 }
 
-/// Calls without a session, and comes back with the answer if one is wanted.
+/// Calls a tool without a session and repeats the request with the answer if input is required.
 async fn ask_alone(bridge: &Bridge, tool: &str, arguments: Value, answer: Value) -> (Option<Value>, Value) {
     let server = serve(bridge);
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -55,7 +55,7 @@ fn yes() -> Value {
 }
 
 #[tokio::test]
-async fn a_delete_asks_first_and_a_no_does_nothing_in_both_eras() {
+async fn a_delete_requires_confirmation_in_legacy_and_modern_revisions() {
     for budget in [100_000, 100] {
         let shop = Shop::saying(json!({"done": true})).await;
         let bridge = shop.bridge(document()).list_budget(budget).build().unwrap();
@@ -94,7 +94,7 @@ async fn a_delete_asks_first_and_a_no_does_nothing_in_both_eras() {
 }
 
 #[tokio::test]
-async fn a_client_that_cannot_ask_goes_on() {
+async fn a_client_without_elicitation_is_not_asked() {
     let shop = Shop::saying(json!({"done": true})).await;
     let bridge = shop.bridge(document()).build().unwrap();
     let mut plain = client(&serve(&bridge), Caller::ANONYMOUS, json!({})).await;
@@ -105,7 +105,7 @@ async fn a_client_that_cannot_ask_goes_on() {
 }
 
 #[tokio::test]
-async fn who_asks_is_the_operators_choice_and_mistakes_come_first() {
+async fn the_operator_configures_confirmation_and_mistakes_are_reported_first() {
     let shop = Shop::saying(json!({"done": true})).await;
     let make = json!({"body": {"name": "Rex"}});
     let asking = shop.bridge(document()).asks("createPet").build().unwrap();
@@ -114,11 +114,11 @@ async fn who_asks_is_the_operators_choice_and_mistakes_come_first() {
     assert!(ask_in_session(&usual, "createPet", make, yes()).await.0.is_none());
     let silent = shop.bridge(document()).confirms(false).build().unwrap();
     assert!(ask_alone(&silent, "deletePet", json!({"petId": "7"}), yes()).await.0.is_none());
-    // What needs consent is not read behind the user's back.
+    // An operation that requires confirmation is not served as a resource.
     let asking = shop.bridge(document()).asks("getPet").build().unwrap();
     let mut reading = client(&serve(&asking), Caller::ANONYMOUS, json!({})).await;
     assert!(reading.request("resources/read", json!({"uri": "openapi:///pets/7"})).await.is_err());
-    // Nobody is asked about something that cannot be done.
+    // The user is not asked about a call that is invalid.
     let (question, result) = ask_in_session(&usual, "deletePet", json!({}), yes()).await;
     assert!(question.is_none() && result["isError"] == true);
 }
@@ -140,5 +140,5 @@ async fn arguments_can_decide_whether_the_user_is_asked() {
             assert_eq!(question.is_some(), asks, "{name}");
         }
     }
-    assert_eq!(shop.seen().len(), 2, "a no does nothing");
+    assert_eq!(shop.seen().len(), 2, "a declined call sends nothing");
 }

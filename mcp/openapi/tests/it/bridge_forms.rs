@@ -1,4 +1,4 @@
-//! Which form operations come in, and what is shown of them.
+//! The form of the tools and their definitions.
 
 use bindpost_mcp_openapi::{OperationSelection, ParameterLocation, ToolForm};
 use bindpost_mcp_server::ToolHints;
@@ -28,7 +28,7 @@ async fn the_form_is_the_first_that_fits_the_budget() {
 }
 
 #[tokio::test]
-async fn a_tool_shows_plain_text_and_the_hints_of_its_verb() {
+async fn a_tool_has_plain_text_and_the_hints_of_its_verb() {
     let shop = Shop::saying(json!({})).await;
     let reading = ToolHints { read_only: true, destructive: false, idempotent: true, open_world: true };
     let bridge = shop.bridge(document()).hints("searchPets", reading).build().unwrap();
@@ -49,7 +49,7 @@ async fn a_tool_shows_plain_text_and_the_hints_of_its_verb() {
 }
 
 #[tokio::test]
-async fn names_are_what_clients_take() {
+async fn names_are_valid_for_all_clients() {
     let shop = Shop::saying(json!({"ok": true})).await;
     let mut document = document();
     document.operations = vec![
@@ -87,7 +87,7 @@ async fn arguments_are_checked_against_the_whole_schema() {
 }
 
 #[tokio::test]
-async fn null_stands_for_what_is_not_set() {
+async fn null_is_the_same_as_unset() {
     let shop = Shop::open(|seen| crate::bridge_pets::answer(json!({"body": seen.body}))).await;
     let mut document = document();
     for body in document.operations.iter_mut().filter_map(|operation| operation.body.as_mut()) {
@@ -103,7 +103,7 @@ async fn null_stands_for_what_is_not_set() {
 }
 
 #[tokio::test]
-async fn a_schema_that_does_not_compile_checks_nothing() {
+async fn a_schema_that_does_not_compile_validates_nothing() {
     let shop = Shop::saying(json!({"ok": 1})).await;
     let mut document = document();
     for operation in &mut document.operations {
@@ -117,7 +117,7 @@ async fn a_schema_that_does_not_compile_checks_nothing() {
 }
 
 #[tokio::test]
-async fn what_the_operator_fixes_is_sent_and_nobody_sees_or_changes_it() {
+async fn fixed_parameters_are_sent_and_hidden_from_callers() {
     let shop = Shop::saying(json!([])).await;
     let bridge = shop.bridge(document()).fixed("api-version", "2025-01-01").fixed("x-tenant", "acme");
     let bridge = bridge.build().unwrap();
@@ -125,7 +125,7 @@ async fn what_the_operator_fixes_is_sent_and_nobody_sees_or_changes_it() {
     let listed = client.request("tools/list", json!({})).await.unwrap().to_string();
     assert!(!listed.contains("api_version") && !listed.contains("2025-01-01") && !listed.contains("Tenant"));
     call(&mut client, "listPets", json!({"kind": "cat"})).await;
-    // Models write null for what they leave out.
+    // Models write null for arguments they omit.
     call(&mut client, "listPets", json!({"kind": null, "cursor": null})).await;
     let seen = shop.seen();
     assert!(
@@ -140,7 +140,7 @@ async fn what_the_operator_fixes_is_sent_and_nobody_sees_or_changes_it() {
 }
 
 #[tokio::test]
-async fn headers_that_say_who_we_are_are_no_arguments() {
+async fn credential_headers_are_not_arguments() {
     let shop = Shop::saying(json!([])).await;
     let mut document = document();
     let text = json!({"type": "string"});
@@ -236,7 +236,7 @@ async fn a_large_schema_is_described_in_short_with_the_names_of_its_parts() {
 }
 
 #[tokio::test]
-async fn an_unknown_argument_is_answered_with_whole_names_and_the_needed_ones_first() {
+async fn an_unknown_argument_is_reported_with_the_known_names_required_ones_first() {
     let shop = Shop::saying(json!({})).await;
     let mut document = document();
     let text = json!({"type": "string"});

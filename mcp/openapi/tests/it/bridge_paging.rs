@@ -1,4 +1,4 @@
-//! Long lists, page by page.
+//! Long lists in several pages.
 
 use bindpost_mcp_server::Caller;
 use http::Method;
@@ -16,7 +16,7 @@ fn ids(result: &Value, member: &str) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn a_long_list_comes_in_pages_of_whole_items() {
+async fn a_long_list_is_cut_into_pages_of_whole_items() {
     let shop = Shop::saying(json!(pets(0, 100))).await;
     let bridge = shop.bridge(document()).answer_budget(1500).build().unwrap();
     let mut client = connect(&bridge).await;
@@ -26,7 +26,7 @@ async fn a_long_list_comes_in_pages_of_whole_items() {
         assert!(result["structuredContent"].to_string().len() <= 1500);
         seen.extend(ids(&result, "items"));
         match result["structuredContent"]["nextCursor"].as_str() {
-            // What was said before may be said again.
+            // The same arguments may be repeated.
             Some(cursor) if seen.len() < 50 => arguments = json!({"cursor": cursor, "kind": "cat"}),
             Some(cursor) => arguments = json!({"cursor": cursor}),
             None => break,
@@ -64,7 +64,7 @@ async fn the_services_own_pages_are_followed() {
 }
 
 #[tokio::test]
-async fn a_member_of_the_answer_leads_on_with_what_the_operator_fixed() {
+async fn a_link_in_a_member_is_followed_with_the_fixed_parameters() {
     let shop = Shop::open(|seen| match seen.path.contains("page=2") {
         true => answer(json!({"value": pets(2, 1)})),
         false => answer(json!({"value": pets(0, 2), "@odata.nextLink": "/v1/pets?page=2&api-version=7"})),
@@ -77,7 +77,7 @@ async fn a_member_of_the_answer_leads_on_with_what_the_operator_fixed() {
     let mut client = connect(&bridge).await;
     let first = call(&mut client, "listPets", json!({})).await;
     let cursor = first["structuredContent"]["nextCursor"].clone();
-    assert_eq!(first["structuredContent"].get("@odata.nextLink"), None, "the cursor stands for it");
+    assert_eq!(first["structuredContent"].get("@odata.nextLink"), None, "the cursor replaces it");
     let second = call(&mut client, "listPets", json!({"cursor": cursor})).await;
     assert_eq!(ids(&second, "value"), [2]);
     assert_eq!(second["structuredContent"]["hasMore"], false);
@@ -95,7 +95,7 @@ async fn a_link_to_another_origin_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_cursor_is_good_for_its_operation_its_caller_and_its_arguments() {
+async fn a_cursor_is_bound_to_its_operation_its_caller_and_its_arguments() {
     let shop = Shop::saying(json!(pets(0, 100))).await;
     let mut document = document();
     document.operations.push(operation("listOthers", Method::GET, "/others", json!({"type": "array"})));
@@ -129,10 +129,10 @@ async fn a_cursor_is_good_for_its_operation_its_caller_and_its_arguments() {
         let cursor = first["structuredContent"]["nextCursor"].as_str().unwrap().to_owned();
         let asked = shop.seen().len();
         for (who, operation, cursor, kind, says) in [
-            ("eve", "listPets", cursor.as_str(), None, "not one that this tool gave to this caller"),
-            ("ada", "listOthers", &cursor, None, "not one that this tool gave"),
-            ("ada", "listPets", "AAAA", None, "not one that this tool gave"),
-            ("ada", "listPets", &cursor, Some("dog"), "argument \"kind\" is not what it was"),
+            ("eve", "listPets", cursor.as_str(), None, "did not return it to this caller"),
+            ("ada", "listOthers", &cursor, None, "did not return it to this caller"),
+            ("ada", "listPets", "AAAA", None, "did not return it to this caller"),
+            ("ada", "listPets", &cursor, Some("dog"), "argument \"kind\" differs from the call"),
         ] {
             let (tool, given) = arguments(operation, Some(cursor), kind);
             let who = if who == "ada" { &mut ada } else { &mut eve };
@@ -146,7 +146,7 @@ async fn a_cursor_is_good_for_its_operation_its_caller_and_its_arguments() {
 }
 
 #[tokio::test]
-async fn an_operation_that_changes_something_is_not_repeated_for_its_answer() {
+async fn an_operation_with_side_effects_is_not_repeated_for_its_next_page() {
     let shop = Shop::saying(json!({"made": pets(0, 100)})).await;
     let bridge = shop.bridge(document()).answer_budget(1500).build().unwrap();
     let mut client = connect(&bridge).await;
@@ -179,7 +179,7 @@ async fn an_operation_with_a_cursor_of_its_own_keeps_it() {
 }
 
 #[tokio::test]
-async fn a_page_that_was_asked_for_does_not_say_that_it_is_the_last() {
+async fn a_requested_page_does_not_report_the_end_of_the_list() {
     let shop = Shop::saying(json!(pets(0, 3))).await;
     for (name, says) in [("offset", None), ("$skip", None), ("limit", Some(false))] {
         let mut document = document();
@@ -197,7 +197,7 @@ async fn a_page_that_was_asked_for_does_not_say_that_it_is_the_last() {
 }
 
 #[tokio::test]
-async fn whatever_may_be_cut_takes_a_cursor_and_one_thing_says_nothing_of_more() {
+async fn every_response_that_may_be_cut_has_a_cursor_and_a_single_object_has_no_has_more() {
     let shop = Shop::open(|seen| {
         let count = if seen.path.contains("status") { 100 } else { 1 };
         answer(json!({"open": true, "log": pets(0, count)}))

@@ -1,4 +1,4 @@
-//! A document of a pet shop, the shop itself on loopback, and clients of a bridge to it.
+//! The document of a pet shop, the shop itself on loopback, and clients of a bridge to it.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// A request that the shop got.
+/// A request that the shop received.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) method: String,
@@ -26,10 +26,10 @@ pub(crate) struct Seen {
     pub(crate) body: String,
 }
 
-/// What the shop answers: status, headers, body.
+/// A response of the shop: status, headers and body.
 pub(crate) type Reply = (u16, Vec<(&'static str, String)>, Vec<u8>);
 
-/// A service on loopback that keeps what it was asked.
+/// A service on loopback that records its requests.
 #[derive(Clone)]
 pub(crate) struct Shop {
     pub(crate) base: String,
@@ -78,7 +78,7 @@ impl Shop {
         Shop { base, seen }
     }
 
-    /// A shop that answers everything with the same.
+    /// Starts a shop that sends the same response to every request.
     pub(crate) async fn saying(value: Value) -> Shop {
         Shop::open(move |_| answer(value.clone())).await
     }
@@ -141,7 +141,7 @@ pub(crate) fn operation(id: &str, method: Method, path: &str, answers: Value) ->
     }
 }
 
-/// Pets can be listed, read, made and deleted; the shop has a back room.
+/// Returns a document with operations to list, read, create and delete pets, and a hidden back room.
 pub(crate) fn document() -> Document {
     let text = || json!({"type": "string"});
     let pets = json!({"type": "array", "items": {"type": "object"}});
@@ -199,7 +199,7 @@ pub(crate) fn serve(bridge: &Bridge) -> Server {
     Server::builder("pets", "1.0.0").add(bridge.entries()).build().unwrap()
 }
 
-/// A client of the newest revision with a handshake.
+/// Connects a client with the newest legacy revision.
 pub(crate) async fn client(server: &Server, caller: Caller, capabilities: Value) -> TestClient {
     let mut client = TestClient::connect_as(server, caller);
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities,
@@ -213,12 +213,12 @@ pub(crate) async fn connect(bridge: &Bridge) -> TestClient {
     client(&serve(bridge), Caller::ANONYMOUS, json!({})).await
 }
 
-/// The whole result of a call.
+/// Returns the whole result of a call.
 pub(crate) async fn call(client: &mut TestClient, tool: &str, arguments: Value) -> Value {
     client.request("tools/call", json!({"name": tool, "arguments": arguments})).await.unwrap()
 }
 
-/// The JSON that a failed call says.
+/// Returns the JSON error of a failed call.
 pub(crate) async fn failing(client: &mut TestClient, tool: &str, arguments: Value) -> Value {
     let result = call(client, tool, arguments).await;
     assert_eq!(result["isError"], true, "{result}");

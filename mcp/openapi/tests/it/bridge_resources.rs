@@ -1,4 +1,4 @@
-//! What can be read.
+//! Operations and schemas as resources.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::bridge_pets::{Shop, answer, connect, document, operation, parameter};
 use bindpost_mcp_openapi::ParameterLocation;
 
 #[tokio::test]
-async fn gets_that_need_only_a_path_can_be_read() {
+async fn get_operations_that_need_only_a_path_can_be_read() {
     let shop = Shop::open(|seen| match seen.path.as_str() {
         "/v1/pets/7" => {
             (200, vec![("content-type", "application/vnd.pet+json".into())], b"{ \"id\": 7 }".to_vec())
@@ -25,7 +25,7 @@ async fn gets_that_need_only_a_path_can_be_read() {
         parameter("q", ParameterLocation::Query, true, json!({"type": "string"})),
     ];
     document.operations.push(needs_more);
-    // The same shape as getPet's: nobody could tell them apart.
+    // This template has the same shape as that of getPet, so it would be ambiguous.
     let mut same = operation("same", Method::GET, "/pets/{name}", json!({}));
     same.parameters = vec![parameter("name", ParameterLocation::Path, true, json!({"type": "string"}))];
     document.operations.push(same);

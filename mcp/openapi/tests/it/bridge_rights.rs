@@ -1,4 +1,4 @@
-//! Scopes, and headers of the caller that are handed on.
+//! Scopes, and forwarded headers of the caller.
 
 use bindpost_mcp_http::{Settings, bind};
 use bindpost_mcp_openapi::{Bridge, BridgeBuilder};
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use crate::bridge_pets::{Shop, call, client, document, failing, serve};
 
 #[tokio::test]
-async fn scopes_are_needed_if_the_operator_says_so() {
+async fn scopes_are_required_if_configured() {
     let shop = Shop::saying(json!({"made": true})).await;
     let make = json!({"body": {"name": "Rex"}});
     let reader = || Caller::from(Identity::new("reader").scope("pets.read"));
@@ -22,9 +22,9 @@ async fn scopes_are_needed_if_the_operator_says_so() {
             _ => ("createPet", make.clone()),
         };
         let server = serve(&build(shop.bridge(document())));
-        let mut anybody = client(&server, reader(), json!({})).await;
+        let mut reader_client = client(&server, reader(), json!({})).await;
         assert_eq!(
-            call(&mut anybody, tool, arguments.clone()).await["structuredContent"],
+            call(&mut reader_client, tool, arguments.clone()).await["structuredContent"],
             json!({"made": true})
         );
         let server = serve(&build(shop.bridge(document()).enforce_scopes()));
@@ -46,7 +46,7 @@ async fn scopes_are_needed_if_the_operator_says_so() {
 }
 
 #[tokio::test]
-async fn a_value_that_leads_to_another_operation_needs_its_scopes() {
+async fn a_value_that_addresses_another_operation_requires_its_scopes() {
     let shop = Shop::saying(json!({"ok": true})).await;
     let mut document = document();
     for operation in document.operations.iter_mut().filter(|operation| operation.id == "getSecret") {
@@ -88,7 +88,7 @@ async fn post(bridge: &Bridge, headers: &str, arguments: Value) {
 }
 
 #[tokio::test]
-async fn headers_are_handed_on_by_the_operators_choice() {
+async fn only_configured_headers_are_forwarded() {
     let shop = Shop::saying(json!([])).await;
     let headers = "authorization: Bearer mine\r\nx-tenant: acme\r\nx-trace: t1\r\ncookie: a=b\r\n";
     let seen = async |builder: BridgeBuilder| {
@@ -107,7 +107,7 @@ async fn headers_are_handed_on_by_the_operators_choice() {
 }
 
 #[tokio::test]
-async fn what_the_operator_fixes_counts_more_than_what_the_caller_sends() {
+async fn fixed_values_override_the_callers_headers() {
     let shop = Shop::saying(json!({})).await;
     let bridge = shop.bridge(document()).pass_header("x-*").fixed("X-Tenant", "fixed").build().unwrap();
     post(&bridge, "x-tenant: acme\r\nx-trace: t1\r\n", json!({})).await;

@@ -1,4 +1,4 @@
-//! What is left out is left out of everything.
+//! Operations that are not selected are not reachable in any way.
 
 use bindpost_mcp_openapi::{BridgeError, OperationSelection};
 use bindpost_mcp_server::ToolHints;
@@ -30,7 +30,7 @@ async fn tags_patterns_and_lists_select() {
 }
 
 #[tokio::test]
-async fn read_only_mode_believes_the_operators_hints() {
+async fn read_only_mode_uses_the_operators_hints() {
     let shop = Shop::saying(json!({})).await;
     let reading = ToolHints { read_only: true, destructive: false, idempotent: true, open_world: true };
     let bridge = shop.bridge(document()).hints("searchPets", reading).read_only().build().unwrap();
@@ -39,7 +39,7 @@ async fn read_only_mode_believes_the_operators_hints() {
 }
 
 #[tokio::test]
-async fn slips_are_told() {
+async fn typing_errors_are_reported() {
     let shop = Shop::saying(json!({})).await;
     let selection = OperationSelection::all().deny("delletePet").deny("*nothing*");
     let bridge = shop.bridge(document()).select(selection).asks("deletPet").fixed("api-versio", "1");
@@ -59,7 +59,7 @@ async fn slips_are_told() {
 }
 
 #[tokio::test]
-async fn a_denied_operation_is_out_of_reach_in_every_way() {
+async fn a_denied_operation_is_not_reachable_in_any_way() {
     let shop = Shop::saying(json!({"items": []})).await;
     for budget in [100_000, 100] {
         let selection = OperationSelection::all().deny("*secret*").deny("deletePet").allow("getSecret");
@@ -71,7 +71,7 @@ async fn a_denied_operation_is_out_of_reach_in_every_way() {
                 client.request("tools/call", json!({"name": tool, "arguments": {"petId": "1"}})).await;
             assert!(unknown.is_err(), "{tool}");
         }
-        // By a value that makes the path of another operation out of this one.
+        // A value turns the path of this operation into that of another one.
         let by_value = match budget {
             100 => {
                 let found = call(&mut client, "findOperations", json!({"query": "back room secret"})).await;
@@ -79,10 +79,10 @@ async fn a_denied_operation_is_out_of_reach_in_every_way() {
                 for tool in ["describeOperation", "callOperation"] {
                     let given = json!({"operation": "getSecret"});
                     let said = failing(&mut client, tool, given).await;
-                    assert!(said["message"].as_str().unwrap().contains("no operation"), "{said}");
+                    assert!(said["message"].as_str().unwrap().contains("unknown operation"), "{said}");
                 }
                 let hidden = failing(&mut client, "describeOperation", json!({"definition": "Secret"})).await;
-                assert!(hidden["message"].as_str().unwrap().contains("no definition"), "{hidden}");
+                assert!(hidden["message"].as_str().unwrap().contains("unknown definition"), "{hidden}");
                 let given = json!({"operation": "getPet", "arguments": {"petId": "secret"}});
                 failing(&mut client, "callOperation", given).await
             }
@@ -119,7 +119,7 @@ async fn a_link_to_a_denied_operation_is_not_followed() {
 }
 
 #[tokio::test]
-async fn no_way_to_write_a_value_leads_to_a_denied_operation() {
+async fn no_spelling_of_a_value_reaches_a_denied_operation() {
     let shop = Shop::saying(json!({})).await;
     let bridge = shop.bridge(document()).select(OperationSelection::all().deny("getSecret")).build().unwrap();
     let mut client = connect(&bridge).await;
@@ -143,16 +143,16 @@ async fn no_way_to_write_a_value_leads_to_a_denied_operation() {
 }
 
 #[tokio::test]
-async fn what_is_left_out_because_it_changes_something_is_told_and_what_is_denied_is_not() {
+async fn operations_excluded_by_read_only_mode_are_named_and_denied_ones_are_not() {
     let shop = Shop::saying(json!({})).await;
     let selection = OperationSelection::all().deny("createPet").read_only();
     let bridge = shop.bridge(document()).select(selection).list_budget(100).build().unwrap();
     let mut client = connect(&bridge).await;
     for tool in ["describeOperation", "callOperation"] {
         for (name, says) in [
-            ("deletePet", "deletePet changes the service, and this server only reads"),
-            ("createPet", "there is no operation \"createPet\""),
-            ("paintPet", "there is no operation \"paintPet\""),
+            ("deletePet", "deletePet changes data, and this server is read-only"),
+            ("createPet", "unknown operation \"createPet\""),
+            ("paintPet", "unknown operation \"paintPet\""),
         ] {
             let said = failing(&mut client, tool, json!({"operation": name})).await;
             assert!(said["message"].as_str().unwrap().starts_with(says), "{said}");

@@ -1,4 +1,4 @@
-//! Documents of every version → operations.
+//! Parsing of documents of every version.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ use bindpost_mcp_openapi::{
 };
 use serde_json::json;
 
-/// One of our own documents.
+/// Loads one of our own documents.
 pub(crate) fn ours(name: &str) -> Document {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/documents").join(name);
     Document::load(&[path], &LoadOptions::default()).expect("a good document")
 }
 
 pub(crate) fn operation<'a>(document: &'a Document, id: &str) -> &'a Operation {
-    document.operation(id).unwrap_or_else(|| panic!("there is no {id}: {:?}", ids(document)))
+    document.operation(id).unwrap_or_else(|| panic!("{id} does not exist: {:?}", ids(document)))
 }
 
 fn ids(document: &Document) -> Vec<&str> {
@@ -24,7 +24,7 @@ fn ids(document: &Document) -> Vec<&str> {
 
 fn parameter<'a>(operation: &'a Operation, argument: &str) -> &'a Parameter {
     let found = operation.parameters.iter().find(|parameter| parameter.argument == argument);
-    found.unwrap_or_else(|| panic!("there is no {argument}: {:?}", operation.parameters))
+    found.unwrap_or_else(|| panic!("{argument} does not exist: {:?}", operation.parameters))
 }
 
 #[test]
@@ -87,12 +87,12 @@ fn reads_bodies_and_forms_of_swagger() {
     assert_eq!(body.schema["properties"]["cover"]["format"], "binary");
     let picture = operation(&document, "get_books_id_cover");
     assert_eq!(picture.success().and_then(|answer| answer.content_type.as_deref()), Some("image/png"));
-    // Nobody describes the variable of its path.
+    // The variable of its path is not described.
     assert_eq!(parameter(picture, "id").schema, json!({"type": "string"}));
 }
 
 #[test]
-fn says_what_a_call_may_do() {
+fn derives_hints_from_verbs_and_the_document() {
     let document = ours("library-2.0.json");
     let hints = |id: &str| {
         let hints = operation(&document, id).hints;
@@ -129,7 +129,7 @@ fn reads_openapi_3_0_in_yaml() {
     let statuses: Vec<ResponseStatus> = get.responses.iter().map(|response| response.status).collect();
     assert_eq!(statuses, [ResponseStatus::Exactly(200), ResponseStatus::Class(4), ResponseStatus::Default]);
     assert_eq!(get.responses[0].content_type.as_deref(), Some("application/json; charset=utf-8"));
-    // YAML 1.1 would read a boolean.
+    // YAML 1.1 would parse a boolean.
     assert_eq!(get.responses[2].description.as_deref(), Some("on"));
     assert_eq!(document.definitions["Named"]["properties"]["answers"]["enum"], json!(["yes", "on", "off"]));
 
@@ -172,7 +172,7 @@ fn several_files_are_one_document() {
     let paths: Vec<&str> = document.operations.iter().map(|operation| operation.path.as_str()).collect();
     assert_eq!(paths, ["/customers/{id}", "/orders/{id}"]);
     let names: Vec<&str> = document.definitions.keys().map(String::as_str).collect();
-    // `Error` is the same in both; `State` is not.
+    // `Error` is equal in both, `State` is not.
     assert_eq!(names, ["Currency", "Customer", "Error", "Money", "Order", "State", "State_2"]);
     assert_eq!(document.definitions["Order"]["properties"]["state"], json!({"$ref": "#/$defs/State_2"}));
     assert_eq!(document.definitions["State_2"]["enum"], json!(["open", "paid"]));
@@ -189,7 +189,7 @@ fn several_files_are_one_document() {
 }
 
 #[test]
-fn a_host_with_variables_becomes_the_beginning_of_every_path() {
+fn a_host_with_variables_becomes_a_prefix_of_every_path() {
     let document = Document::parse(
         &json!({
             "swagger": "2.0", "info": {"title": "t", "version": "1"},
@@ -210,7 +210,7 @@ fn a_host_with_variables_becomes_the_beginning_of_every_path() {
 }
 
 #[test]
-fn a_file_among_the_parts_of_a_body_is_text_or_bytes_with_a_name() {
+fn a_file_in_a_multipart_body_is_text_or_bytes_with_a_name() {
     let text = "
 openapi: 3.1.0
 info: {title: Files, version: '1'}

@@ -1,4 +1,5 @@
-//! Documents that are wrong, too much, or after something: a clear refusal or a warning, and never a hang.
+//! Documents that are invalid, too large or malicious. Each gives a clear error or a
+//! warning and never hangs.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::schemas::{compile, compile_all};
 
-/// A folder of its own for a test, gone afterwards.
+/// A folder for one test, deleted afterwards.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -38,10 +39,10 @@ fn load(path: &Path) -> Document {
 }
 
 fn refused(text: &str, name: &str) -> String {
-    Document::parse(text, name).expect_err("it is no good").to_string()
+    Document::parse(text, name).expect_err("the document is invalid").to_string()
 }
 
-/// A document whose only answer is this schema.
+/// Returns a document whose only response has this schema.
 fn answering(schema: &Value) -> String {
     json!({
         "openapi": "3.0.0", "info": {"title": "t", "version": "1"},
@@ -55,14 +56,14 @@ fn answer_of(document: &Document) -> &Value {
 }
 
 #[test]
-fn a_reference_that_leads_nowhere_is_left_open_with_a_warning() {
+fn an_unresolved_reference_accepts_any_value_and_adds_a_warning() {
     let folder = Folder::new("references");
     fs::write(folder.0.join("secret.json"), r#"{"type": "integer"}"#).expect("a file");
     let outside = folder.0.join("secret.json");
     for (reference, why) in [
-        ("#/components/schemas/Missing", "there is no `components`"),
+        ("#/components/schemas/Missing", "`components` does not exist"),
         ("#somewhere", "anchors"),
-        ("other.json", "no such file"),
+        ("other.json", "the file does not exist"),
         ("http://127.0.0.1:9/schema.json", "never fetched"),
         ("https://example.com/a.json#/b", "never fetched"),
         ("//example.com/a.json", "never fetched"),
@@ -83,7 +84,7 @@ fn a_reference_that_leads_nowhere_is_left_open_with_a_warning() {
         let names_all = warning.starts_with("api.json#/paths/~1a/get") && warning.contains(reference);
         assert!(names_all && warning.contains(why), "{reference}: {warning}");
     }
-    // The same file is fine once its folder is allowed.
+    // The same file is accepted once its folder is allowed.
     let path = folder.write("inner/api.json", &answering(&json!({"$ref": "../secret.json"})));
     let options = LoadOptions { roots: vec![folder.0.clone()], ..LoadOptions::default() };
     let document = Document::load(&[path], &options).expect("a good document");
@@ -95,7 +96,7 @@ fn a_reference_that_leads_nowhere_is_left_open_with_a_warning() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_does_not_lead_out_of_the_folder() {
+fn a_symbolic_link_does_not_lead_out_of_the_folder() {
     let folder = Folder::new("links");
     folder.write("secret/types.json", r#"{"type": "integer"}"#);
     folder.write("secret/other.json", &answering(&json!({"type": "string"})));
@@ -110,14 +111,14 @@ fn a_link_does_not_lead_out_of_the_folder() {
     let document = load(&folder.0.join("inner"));
     assert_eq!(document.operations.len(), 1);
     assert!(
-        document.warnings.iter().any(|warning| warning.contains("leads out of its folder")),
+        document.warnings.iter().any(|warning| warning.contains("is outside its folder")),
         "{:?}",
         document.warnings
     );
 }
 
 #[test]
-fn what_is_no_document_is_refused() {
+fn files_that_are_not_documents_are_rejected() {
     assert!(refused("{\"a\": 1}", "a.json").contains("neither `openapi` nor `swagger`"));
     assert!(refused("just words", "a.yaml").contains("neither `openapi` nor `swagger`"));
     assert!(refused("", "a.yaml").contains("neither `openapi` nor `swagger`"));
@@ -127,14 +128,14 @@ fn what_is_no_document_is_refused() {
     folder.write("a.json", "{}");
     for path in [folder.0.clone(), folder.0.join("a.json"), folder.0.join("missing.json")] {
         let error =
-            Document::load(&[path], &LoadOptions::default()).expect_err("there is no document").to_string();
+            Document::load(&[path], &LoadOptions::default()).expect_err("no document exists").to_string();
         assert!(error.contains("fix:"), "{error}");
     }
     assert!(Document::load(&[], &LoadOptions::default()).is_err());
 }
 
 #[test]
-fn what_cannot_be_parsed_is_refused_with_line_and_column() {
+fn parse_errors_have_a_line_and_column() {
     let error = refused("{\n  \"openapi\": \"3.0.0\",\n  \"paths\": {,}\n}", "bad.json");
     assert!(error.starts_with("bad.json:3:13: this is not valid JSON"), "{error}");
     let error = refused("openapi: 3.0.0\npaths:\n  - a\n b: [", "bad.yaml");
@@ -143,13 +144,14 @@ fn what_cannot_be_parsed_is_refused_with_line_and_column() {
 }
 
 #[test]
-fn aliases_that_expand_without_end_are_refused() {
+fn excessive_alias_expansion_is_rejected() {
     let mut text = String::from("openapi: 3.0.0\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..12 {
         let before = format!("*a{}", level - 1);
-        writeln!(text, "a{level}: &a{level} [{}]", [before.as_str(); 10].join(", ")).expect("it fits");
+        writeln!(text, "a{level}: &a{level} [{}]", [before.as_str(); 10].join(", "))
+            .expect("writing to a string succeeds");
     }
-    assert!(refused(&text, "bomb.yaml").contains("too much of it"));
+    assert!(refused(&text, "bomb.yaml").contains("exceeds a limit"));
     assert!(Document::parse("openapi: 3.0.0\na: &a [*a]\n", "self.yaml").is_err());
 }
 
@@ -165,7 +167,7 @@ fn depth_is_bounded() {
     let block: String = (0..300).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
     let error = refused(&format!("openapi: 3.0.0\n{block}"), "deep.yaml");
     assert!(error.contains("this is nested deeper than 128"), "{error}");
-    // As deep as can be is fine.
+    // The maximum depth is accepted.
     let text = answering(&json!("HERE")).replace("\"HERE\"", &deep(100));
     compile_all(&Document::parse(&text, "deep.json").expect("a good document"));
 }
@@ -242,7 +244,7 @@ fn files_are_bounded() {
 }
 
 #[test]
-fn nonsense_in_schemas_is_tolerated() {
+fn invalid_schemas_are_tolerated() {
     let schema = json!({
         "type": ["object", "object", "any"], "required": true, "properties": {"a": 3, "b": {"type": "any", "enum": []}, "c": null},
         "minLength": -1, "maxItems": "3", "pattern": "([", "format": 3, "enum": "x", "allOf": {}, "oneOf": [], "items": 7,
@@ -265,7 +267,7 @@ fn nonsense_in_schemas_is_tolerated() {
 }
 
 #[test]
-fn a_path_that_is_none_is_left_out_with_a_warning() {
+fn an_invalid_path_is_ignored_with_a_warning() {
     let paths = json!({"@evil.com/": {"get": {}}, "x-note": {}, "/a": {"get": {"responses": {}}}});
     let text =
         json!({"openapi": "3.0.0", "info": {"title": "t", "version": "1"}, "paths": paths}).to_string();

@@ -1,4 +1,5 @@
-//! A service that answers to do harm, seen from an MCP client: each answer ends in time, with a result or a tool error.
+//! Malicious responses of a service, seen from an MCP client. Each call ends in time, with a result or a
+//! tool error.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ fn json_of(body: impl Into<Vec<u8>>) -> Reply {
     (200, vec![("content-type", "application/json".to_owned())], body.into())
 }
 
-/// What `getStatus` gives of this answer; in time, and never much of it.
+/// Returns the result of `getStatus` for this response. It must arrive in time and be small.
 async fn result_of(reply: Reply) -> Value {
     let shop = Shop::open(move |_| reply.clone()).await;
     let bridge = shop.bridge(document()).build().unwrap();
@@ -28,13 +29,16 @@ async fn result_of(reply: Reply) -> Value {
 }
 
 #[tokio::test]
-async fn json_made_to_break_parsers_is_a_result_or_an_error() {
+async fn adversarial_json_is_a_result_or_an_error() {
     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     let deep_object = format!("{}1{}", r#"{"a":"#.repeat(10_000), "}".repeat(10_000));
     for body in [deep, deep_object, "[".repeat(1 << 20), "{\"a\":1e999999}".into(), "\"\\ud800\"".into()] {
         let result = result_of(json_of(body)).await;
         let text = result["content"][0]["text"].as_str().unwrap();
-        assert!(result["isError"] == true && text.contains("is not (") && text.len() < 2_000, "{text}");
+        assert!(
+            result["isError"] == true && text.contains("is not valid JSON (") && text.len() < 2_000,
+            "{text}"
+        );
     }
     let invalid = result_of(json_of(b"{\"a\":\"\xff\xfe\"}".to_vec())).await;
     assert_eq!(invalid["isError"], true, "{invalid}");
@@ -45,7 +49,7 @@ async fn json_made_to_break_parsers_is_a_result_or_an_error() {
 }
 
 #[tokio::test]
-async fn pages_of_markup_without_end_take_no_time() {
+async fn unclosed_markup_is_processed_in_time() {
     for piece in ["<a", "[", "[a](", "<style></style>", "<!--", "<title>"] {
         for status in [200, 502] {
             let page = piece.repeat((4 << 20) / piece.len());
@@ -57,7 +61,7 @@ async fn pages_of_markup_without_end_take_no_time() {
 }
 
 #[tokio::test]
-async fn an_error_says_little_however_long_it_is() {
+async fn a_long_error_is_shortened() {
     let long = "word ".repeat(200_000);
     let fields = json!({"message": long, "code": long, "requestId": long, "target": long});
     for body in [json!({"error": fields}), fields, json!({"errors": vec![long.clone(); 9]}), json!(long)] {
@@ -105,7 +109,7 @@ async fn nothing_reaches_another_host_through_mcp() {
 }
 
 #[tokio::test]
-async fn too_much_and_too_slow_are_tool_errors() {
+async fn large_and_slow_responses_are_tool_errors() {
     let zeros = Service::start(|_, _| {
         let (answer, pieces) = streamed(200, &[("content-type", "application/json")]);
         tokio::spawn(async move { while pieces.send(Ok(vec![b' '; 1 << 20].into())).await.is_ok() {} });
@@ -141,7 +145,7 @@ async fn too_much_and_too_slow_are_tool_errors() {
 }
 
 #[tokio::test]
-async fn a_busy_service_is_told_with_the_time_to_wait() {
+async fn a_busy_service_is_reported_with_the_retry_delay() {
     for (status, wait, kind) in [
         (429, Some("7"), "rate_limited"),
         (429, None, "rate_limited"),

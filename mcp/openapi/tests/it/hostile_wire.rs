@@ -1,5 +1,4 @@
-//! A service that breaks the rules of HTTP, byte by byte: each call ends in time, with a result or an error that says
-//! what is wrong.
+//! A service that violates HTTP. Each call ends in time, with a result or an error that names the problem.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,8 @@ use crate::bridge_pets::{call, connect, document};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// The address of a service that reads a request, says `first` once and then `again` until the connection ends.
+/// Starts a service that reads a request, sends `first` once and then `again` until the connection ends.
+/// Returns its address.
 async fn saying(first: Vec<u8>, again: Vec<u8>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -32,7 +32,7 @@ async fn saying(first: Vec<u8>, again: Vec<u8>) -> String {
     address
 }
 
-/// What `getStatus` gives, in time.
+/// Returns the result of `getStatus`, which must arrive in time.
 async fn status_of(address: &str) -> Value {
     let limits = UpstreamLimits { total: Duration::from_secs(3), tries: 1, ..UpstreamLimits::default() };
     let upstream = Upstream::new(address, Credential::None, limits).unwrap();
@@ -45,7 +45,7 @@ async fn status_of(address: &str) -> Value {
 }
 
 #[tokio::test]
-async fn heads_without_end_are_errors() {
+async fn endless_response_heads_are_errors() {
     for (what, first, again) in [
         ("early hints", "", "HTTP/1.1 103 Early Hints\r\nlink: </a>; rel=preload\r\n\r\n".repeat(100)),
         ("continue", "", "HTTP/1.1 100 Continue\r\n\r\n".repeat(100)),
@@ -63,7 +63,7 @@ async fn heads_without_end_are_errors() {
 }
 
 #[tokio::test]
-async fn lengths_that_lie_are_errors_or_hold_what_was_said() {
+async fn wrong_content_lengths_are_errors_or_limit_the_body() {
     let json = "content-type: application/json\r\n";
     for (head, body, fine) in [
         ("content-length: 2\r\n", "{}{\"surplus\": 1}", true),
@@ -83,7 +83,7 @@ async fn lengths_that_lie_are_errors_or_hold_what_was_said() {
 }
 
 #[tokio::test]
-async fn chunks_and_trailers_without_end_are_errors() {
+async fn endless_chunks_and_trailers_are_errors() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
     for (first, again) in [
         (format!("{head}2\r\n{{}}\r\n0\r\n"), "x-a: b\r\n".repeat(100)),
@@ -96,7 +96,7 @@ async fn chunks_and_trailers_without_end_are_errors() {
 }
 
 #[tokio::test]
-async fn types_and_charsets_that_lie_do_no_harm() {
+async fn wrong_media_types_and_charsets_do_no_harm() {
     let body = "{\"a\": \"\u{e9}\"}";
     for media in [
         "application/json; charset=utf-7",

@@ -1,6 +1,6 @@
-//! The bridge from outside: real documents, a real service behind, real MCP in front.
+//! Tests of the bridge from outside, with real documents, a real upstream service and real MCP clients.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed unwrap fails the test")]
 
 mod argument_fuzz;
 mod bridge_answers;

@@ -1,4 +1,4 @@
-//! A service that repeats our credential, in every way that software writes text: no result has it, however it is read.
+//! A service that repeats our credential in every encoding. No result contains it in any readable form.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use crate::bridge_pets::{Reply, Shop, call, connect, document, operation};
 
 const KEY: &str = "Kx+/q=7&p\"w\\z<t>%h yÖß";
-/// What a header can hold.
+/// All characters that are valid in a header.
 const HEADER_KEY: &str = "Kx+/q=7&p\"w\\z<t>%h y-~";
 
-/// The ways in which services and the libraries below them write a text.
+/// Returns a text in all encodings that services and their libraries use.
 pub(crate) fn spellings(key: &str) -> Vec<(&'static str, String)> {
     let json = |text: &str| {
         let written = Value::from(text).to_string();
@@ -28,7 +28,7 @@ pub(crate) fn spellings(key: &str) -> Vec<(&'static str, String)> {
     let named = key.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
     let shifted = |before: &str, after: &str| STANDARD.encode(format!("{before}{key}{after}"));
     vec![
-        ("as it is", key.to_owned()),
+        ("plain", key.to_owned()),
         ("with a word before", format!("Bearer {key}")),
         ("JSON", json(key)),
         ("JSON, slashes escaped", json(key).replace('/', "\\/")),
@@ -68,7 +68,7 @@ pub(crate) fn spellings(key: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Whether a reader who knows these ways to write could read the secret.
+/// Returns whether the secret can be read in a text after decoding.
 fn reveals(text: &str, key: &str) -> bool {
     let mut texts = vec![text.to_owned()];
     for _ in 0..3 {
@@ -105,7 +105,7 @@ fn limits() -> UpstreamLimits {
     UpstreamLimits { tries: 1, ..UpstreamLimits::default() }
 }
 
-/// The result of `getStatus`, and of reading it as a resource, at a service that answers this.
+/// Returns the result of `getStatus`, and of reading it as a resource, for this response.
 async fn results(credential: Credential, reply: Reply) -> Vec<Value> {
     let shop = Shop::open(move |_| reply.clone()).await;
     let upstream = Upstream::new(&shop.base, credential, limits()).unwrap();
@@ -127,7 +127,7 @@ fn check(results: &[Value], key: &str, what: &str) {
     }
 }
 
-/// Every text of a result, as a client reads it.
+/// Collects every text of a result.
 fn collect(value: &Value, texts: &mut Vec<String>) {
     match value {
         Value::String(text) => texts.push(text.clone()),
@@ -158,9 +158,9 @@ fn query(key: &str) -> Credential {
 }
 
 #[tokio::test]
-async fn no_spelling_of_the_credential_comes_back_in_json() {
+async fn no_spelling_of_the_credential_is_returned_in_json() {
     for (what, spelled) in spellings(KEY) {
-        // As it stands in the source of the JSON, where that is JSON at all, and as what the JSON says.
+        // The credential is in the source of the JSON, if that is valid JSON, and in the decoded values.
         let raw = format!("{{\"told\": \"{spelled} and more\", \"other\": [1]}}");
         if serde_json::from_str::<Value>(&raw).is_ok() {
             check(&results(query(KEY), of_type(200, "application/json", raw.clone())).await, KEY, what);
@@ -184,7 +184,7 @@ async fn no_spelling_of_the_credential_comes_back_in_json() {
 }
 
 #[tokio::test]
-async fn no_spelling_of_the_credential_comes_back_in_other_answers() {
+async fn no_spelling_of_the_credential_is_returned_in_other_responses() {
     for (what, spelled) in spellings(KEY) {
         let text = format!("before {spelled} after");
         for (status, media) in [
@@ -212,7 +212,7 @@ async fn no_spelling_of_the_credential_comes_back_in_other_answers() {
 }
 
 #[tokio::test]
-async fn no_spelling_of_the_credential_comes_back_in_headers_and_links() {
+async fn no_spelling_of_the_credential_is_returned_in_headers_and_links() {
     for (what, spelled) in spellings(HEADER_KEY) {
         if !spelled.is_ascii() {
             continue;
@@ -230,7 +230,7 @@ async fn no_spelling_of_the_credential_comes_back_in_headers_and_links() {
 }
 
 #[tokio::test]
-async fn text_in_two_bytes_a_letter_does_not_hide_the_credential() {
+async fn utf_16_does_not_hide_the_credential() {
     let header = || Credential::Bearer(Secret::new(HEADER_KEY));
     for bytes in [u16::to_le_bytes, u16::to_be_bytes] {
         let body: Vec<u8> = format!("told {HEADER_KEY} here").encode_utf16().flat_map(bytes).collect();
@@ -243,7 +243,7 @@ async fn text_in_two_bytes_a_letter_does_not_hide_the_credential() {
 }
 
 #[tokio::test]
-async fn markup_that_is_taken_away_does_not_put_the_credential_together() {
+async fn removing_markup_does_not_reassemble_the_credential() {
     let key = "hush-more-than-this";
     for told in
         ["hush-[more](http://x)-than-this", "hush-![more](x)-than-this", "hush-\u{2060}more-than-this"]
@@ -257,7 +257,7 @@ async fn markup_that_is_taken_away_does_not_put_the_credential_together() {
 }
 
 #[tokio::test]
-async fn a_credential_made_of_digits_leaves_the_answer_whole() {
+async fn a_numeric_credential_keeps_the_response_valid() {
     let body = r#"{"account": 4711081512, "name": "4711081512", "count": 12}"#;
     let results =
         results(Credential::Bearer(Secret::new("4711081512")), of_type(200, "application/json", body)).await;
@@ -270,7 +270,7 @@ async fn a_credential_made_of_digits_leaves_the_answer_whole() {
 }
 
 #[tokio::test]
-async fn both_parts_of_a_pair_are_masked() {
+async fn user_and_password_are_masked() {
     let basic = || Credential::Basic("operator".to_owned(), Secret::new(HEADER_KEY));
     let pair = STANDARD.encode(format!("operator:{HEADER_KEY}"));
     for told in
@@ -281,7 +281,7 @@ async fn both_parts_of_a_pair_are_masked() {
         check(&results, HEADER_KEY, &told);
         assert!(!results[0].to_string().contains(&pair[..20]), "{}", results[0]);
     }
-    // The pair of a short password is long enough.
+    // With a short password, only the encoded pair is long enough to be masked.
     let pair = STANDARD.encode("operator:abc");
     let short = Credential::Basic("operator".to_owned(), Secret::new("abc"));
     let results =
@@ -290,7 +290,7 @@ async fn both_parts_of_a_pair_are_masked() {
 }
 
 #[tokio::test]
-async fn answers_without_the_credential_stay_as_they_were_written() {
+async fn responses_without_the_credential_are_unchanged() {
     let body = "{ \"a\" : 1.0e2, \"b\":\"\\u00e9\\/ %2f &amp;\", \"c\":\"aGVsbG8=\" }";
     let credential = || Credential::Bearer(Secret::new(HEADER_KEY));
     let results = results(credential(), of_type(200, "application/json", body)).await;

@@ -1,29 +1,29 @@
-//! Documents from published packages: fetched on first use, kept for the next run.
+//! Documents from published packages. They are downloaded on first use and cached for the next run.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// How often a registry is asked before it is taken to be out of reach.
+/// The maximum number of attempts to reach a registry.
 const TRIES: u32 = 3;
 
-/// A package of npm.
+/// An npm package.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Package {
     pub(crate) name: &'static str,
     pub(crate) version: &'static str,
-    /// The files and folders of it that are unpacked: some packages hold hundreds of megabytes.
+    /// The files and folders to unpack. Some packages have hundreds of megabytes.
     pub(crate) parts: &'static [&'static str],
 }
 
 impl Package {
-    /// The folder that has its parts.
+    /// Returns the folder with its parts.
     pub(crate) fn folder(&self) -> PathBuf {
         let plain = format!("{}-{}", self.name, self.version).replace(['@', '/'], "_");
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("openapi").join(plain);
         fs::create_dir_all(&folder).unwrap();
-        // Tests that run side by side fetch it once.
+        // Concurrent tests download it only once.
         let lock = File::create(folder.join("lock")).unwrap();
         lock.lock().unwrap();
         let unpacked = folder.join("package");
@@ -38,7 +38,8 @@ impl Package {
         pack.args(["pack", "--silent", "--ignore-scripts", "--pack-destination", "."]);
         let packed = run(pack.arg(format!("{}@{}", self.name, self.version)).current_dir(folder));
         let packed = folder.join(packed.lines().last().unwrap_or_default().trim());
-        // Unpacked beside, then moved: what is there is whole.
+        // The package is unpacked to a temporary folder and then moved, so the final
+        // folder is always complete.
         let partly = folder.join("partly");
         fs::create_dir_all(&partly).unwrap();
         let mut unpack = Command::new("tar");
@@ -49,7 +50,7 @@ impl Package {
     }
 }
 
-/// What a command wrote, when it went well.
+/// Returns the output of a successful command.
 fn run(command: &mut Command) -> String {
     let mut said = String::new();
     for after in 0..TRIES {

@@ -1,4 +1,4 @@
-//! Documents that others have published: each is loaded, listed within the budget, and every schema of it compiles.
+//! Published documents. Each is loaded and listed within the budget, and all its schemas compile.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,11 +21,11 @@ const FIGMA: Package =
 pub(crate) const EXAMPLES: Package =
     Package { name: "@readme/oas-examples", version: "8.2.2", parts: &["2.0", "3.0", "3.1"] };
 
-/// What is expected of a document.
+/// The expected properties of a document.
 struct Expected {
     operations: usize,
     form: ToolForm,
-    /// Words, and the operation that they find.
+    /// Query words, and the operation that they find.
     finds: (&'static str, &'static str),
 }
 
@@ -37,7 +37,7 @@ fn read(path: &Path) -> Result<Document, DocumentError> {
     Document::load(&[path.to_owned()], &LoadOptions::default())
 }
 
-/// A service that nobody asks.
+/// Returns an upstream that is never called.
 fn nowhere() -> Upstream {
     Upstream::new("http://127.0.0.1:9/", Credential::None, UpstreamLimits::default()).unwrap()
 }
@@ -49,7 +49,7 @@ fn compile(schema: &Value, what: &str) {
     }
 }
 
-/// Loads, lists, finds and describes, as a client does, and compiles every schema on the way.
+/// Loads, lists, finds and describes operations as a client does, and compiles every schema.
 async fn is_served(document: Document, expected: Expected) {
     assert_eq!(document.operations.len(), expected.operations);
     let bridge = Bridge::builder(document.clone(), nowhere()).build().unwrap();
@@ -64,7 +64,7 @@ async fn is_served(document: Document, expected: Expected) {
         }
     }
 
-    // The same as three tools, whatever fits.
+    // The same as three tools, regardless of the size.
     let bridge = Bridge::builder(document, nowhere()).list_budget(0).build().unwrap();
     assert_eq!(bridge.form(), ToolForm::ThreeTools);
     let mut client = connect(&bridge).await;
@@ -95,7 +95,7 @@ async fn resource(client: &mut TestClient, uri: &str) -> Value {
     serde_json::from_str(read["contents"][0]["text"].as_str().unwrap()).unwrap()
 }
 
-/// The addresses of schemas that a description names.
+/// Collects the addresses of schemas in a description.
 fn mentioned(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::String(text) => {
@@ -108,7 +108,7 @@ fn mentioned(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Compiles all schemas of a document, whole and short, with the definitions that they lead to.
+/// Compiles all schemas of a document, whole and short, with the definitions they reference.
 fn compile_all(bridge: &Bridge) {
     let document = bridge.document();
     let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
@@ -121,7 +121,7 @@ fn compile_all(bridge: &Bridge) {
         if schemas.is_empty() {
             continue;
         }
-        // All in one, so that each definition is compiled once.
+        // They are compiled as one schema, so that each definition is compiled once.
         compile(&document.whole_schema(&json!({"anyOf": schemas}), purpose), "the whole document");
         for schema in schemas {
             let short = document.short_schema(schema, purpose, "openapi");
@@ -215,7 +215,7 @@ async fn openapi_3_1_in_yaml() {
     .await;
 }
 
-/// The documents of a folder and of those in it.
+/// Collects the documents of a folder and of its subfolders.
 fn documents_in(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         let is_document = entry
@@ -230,7 +230,7 @@ fn documents_in(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[tokio::test]
-async fn a_collection_of_curious_documents() {
+async fn a_collection_of_unusual_documents() {
     let mut files = Vec::new();
     documents_in(&EXAMPLES.folder(), &mut files);
     files.sort();

@@ -1,5 +1,5 @@
-//! A published document end to end: the pet store that it describes, small but real, behind a bridge, and a client that
-//! uses every operation.
+//! An end-to-end test of a published document. A small pet store implements it behind a bridge, and a
+//! client uses every operation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -15,10 +15,10 @@ use crate::bridge_pets::{client, serve};
 use crate::published;
 use crate::upstream_service::{Answer, Seen, Service, answer};
 
-/// A picture, and a byte that is no text.
+/// An image that contains a byte which is not valid UTF-8.
 const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n\xff";
 
-/// What the store holds.
+/// The data of the store.
 #[derive(Default)]
 struct Store {
     pets: BTreeMap<u64, Value>,
@@ -41,17 +41,17 @@ fn refused(status: u16, message: &str) -> Answer {
     answer(status, &[("content-type", "application/json")], body)
 }
 
-/// Names and values of a query or a form.
+/// Parses the names and values of a query or a form.
 fn pairs(text: &str) -> Vec<(String, String)> {
     let plain = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8().unwrap().into_owned();
     let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
     pairs.map(|(name, value)| (plain(name), plain(value))).collect()
 }
 
-/// The parts of a body by name: the file's name, if it is one, and the content.
+/// Returns the parts of a multipart body by name, each with its optional file name and its content.
 fn parts(seen: &Seen) -> BTreeMap<String, (Option<String>, Vec<u8>)> {
     let boundary = seen.header("content-type").unwrap().split_once("boundary=").unwrap().1;
-    // Each byte as a letter: the pieces are text, the content need not be.
+    // Each byte becomes a character, because the content need not be text.
     let text: String = seen.body.iter().map(|byte| char::from(*byte)).collect();
     let mut parts = BTreeMap::new();
     for part in text.split(&format!("--{boundary}")).filter(|part| part.contains("\r\n\r\n")) {
@@ -196,7 +196,7 @@ impl Store {
     }
 }
 
-/// A client that calls operations in either form, and keeps which.
+/// A client that calls operations in either form and records which ones it called.
 struct Visitor {
     client: TestClient,
     form: ToolForm,
@@ -216,7 +216,7 @@ impl Visitor {
         self.client.request("tools/call", params).await.unwrap()
     }
 
-    /// The structured content of a call that goes well, which is what the tool says it is.
+    /// Returns the structured content of a successful call and checks it against the output schema.
     async fn get(&mut self, operation: &str, arguments: Value) -> Value {
         let result = self.call(operation, arguments).await;
         assert_ne!(result["isError"], true, "{operation}: {result}");
@@ -227,7 +227,7 @@ impl Visitor {
         result["structuredContent"].clone()
     }
 
-    /// What a call that fails says.
+    /// Returns the error of a failed call.
     async fn fail(&mut self, operation: &str, arguments: Value) -> Value {
         let result = self.call(operation, arguments).await;
         assert_eq!(result["isError"], true, "{operation}: {result}");
@@ -235,7 +235,7 @@ impl Visitor {
     }
 }
 
-/// A visitor of a new store; `budget` decides the form.
+/// Connects a visitor to a new store. `budget` determines the form.
 async fn visit(budget: usize) -> (Visitor, Service) {
     let store = Mutex::new(Store::default());
     let service = Service::start(move |seen, _| store.lock().unwrap().serve(seen)).await;
@@ -326,7 +326,7 @@ async fn every_operation_of_a_pet_store_is_used() {
         orders(&mut visitor).await;
         users(&mut visitor).await;
         assert_eq!(visitor.used.len(), 20, "{:?}", visitor.used);
-        // What was refused by its schema never came.
+        // Requests that their schema rejected were not sent.
         let (picture, targets): (Vec<Seen>, Vec<Seen>) =
             service.seen().into_iter().partition(|seen| seen.target.ends_with("uploadImage"));
         let (name, bytes) = parts(&picture[0]).remove("file").unwrap();

@@ -1,5 +1,5 @@
-//! Redirects within the origin of the service: they lead to operations that are served, below the base address, and
-//! nowhere else, because the credential goes with them.
+//! Redirects within the origin of the service. They are followed only to served operations below the base
+//! address, because the credential is sent with them.
 
 use bindpost_mcp_openapi::{
     Bridge, BridgeBuilder, Credential, Document, OperationSelection, ParameterLocation, Secret, Upstream,
@@ -13,7 +13,7 @@ use crate::bridge_pets::{Shop, call, client, connect, document, failing, operati
 
 const KEY: &str = "the-key-of-the-operator";
 
-/// A shop that redirects `/status` once, with this status, and answers everything else.
+/// Starts a shop that redirects `/status` once, with this status, and answers everything else.
 async fn redirecting(status: u16, to: &str) -> Shop {
     let to = to.to_owned();
     Shop::open(move |seen| match seen.path.split('?').next() {
@@ -29,14 +29,14 @@ fn bridge(shop: &Shop, document: Document) -> BridgeBuilder {
     Bridge::builder(document, Upstream::new(&shop.base, credential, limits).unwrap())
 }
 
-/// What `getStatus` says when it is redirected, and what the shop was asked besides.
+/// Returns the result of a redirected `getStatus`, and the other requests that the shop received.
 async fn told(shop: &Shop, builder: BridgeBuilder) -> (Value, Vec<String>) {
     let result = call(&mut connect(&builder.build().unwrap()).await, "getStatus", json!({})).await;
     (result, shop.paths().split_off(1))
 }
 
 #[tokio::test]
-async fn a_redirect_does_not_lead_to_an_operation_that_was_left_out() {
+async fn a_redirect_to_an_excluded_operation_is_not_followed() {
     for to in [
         "/v1/pets/secret",
         "/v1/pets/secret/",
@@ -68,7 +68,7 @@ async fn a_redirect_does_not_lead_to_an_operation_that_was_left_out() {
 }
 
 #[tokio::test]
-async fn a_redirect_does_not_lead_out_of_the_base_address() {
+async fn a_redirect_outside_the_base_address_is_not_followed() {
     for to in [
         "/",
         "/admin",
@@ -99,7 +99,7 @@ async fn a_redirect_does_not_lead_out_of_the_base_address() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_an_operation_that_is_served_is_followed() {
+async fn a_redirect_to_a_served_operation_is_followed() {
     for (to, reached) in [
         ("/v1/pets/7?kind=dog", "GET /v1/pets/7?kind=dog"),
         ("pets", "GET /v1/pets"),
@@ -111,7 +111,7 @@ async fn a_redirect_to_an_operation_that_is_served_is_followed() {
         let (result, asked) = told(&shop, builder).await;
         assert_eq!(asked, [reached], "{to}: {result}");
     }
-    // What a POST made may be read.
+    // A redirect after POST may lead to the created object.
     let shop = Shop::open(|seen| match seen.method.as_str() {
         "POST" => (303, vec![("location", "/v1/pets/8".to_owned())], Vec::new()),
         _ => crate::bridge_pets::answer(json!({"id": 8})),
@@ -126,8 +126,8 @@ async fn a_redirect_to_an_operation_that_is_served_is_followed() {
 }
 
 #[tokio::test]
-async fn a_redirect_does_no_more_than_what_was_called_and_consented_to() {
-    // Another pet than the one that the user agreed to.
+async fn a_redirect_does_not_exceed_the_called_and_confirmed_operation() {
+    // The redirect leads to another pet than the one that the user confirmed.
     let shop = Shop::open(|seen| match seen.path.as_str() {
         "/v1/pets/1" => (308, vec![("location", "/v1/pets/2".to_owned())], Vec::new()),
         _ => crate::bridge_pets::answer(json!({})),
@@ -139,9 +139,9 @@ async fn a_redirect_does_no_more_than_what_was_called_and_consented_to() {
         json!({"petId": "1"}),
     )
     .await;
-    assert!(told["message"].as_str().unwrap().contains("the user is asked"), "{told}");
+    assert!(told["message"].as_str().unwrap().contains("confirmation by the user"), "{told}");
     assert_eq!(shop.paths(), ["DELETE /v1/pets/1"]);
-    // A GET that changes something, from one that does not.
+    // A read-only GET is redirected to a GET that changes data.
     let shop = redirecting(302, "/v1/pets").await;
     let changing = ToolHints { read_only: false, destructive: false, idempotent: false, open_world: true };
     let (result, asked) = self::told(&shop, bridge(&shop, document()).hints("listPets", changing)).await;
@@ -149,7 +149,7 @@ async fn a_redirect_does_no_more_than_what_was_called_and_consented_to() {
 }
 
 #[tokio::test]
-async fn a_redirect_needs_the_scopes_of_where_it_leads() {
+async fn a_redirect_requires_the_scopes_of_its_target() {
     let shop = redirecting(302, "/v1/pets/7").await;
     let mut described = document();
     for operation in described.operations.iter_mut().filter(|operation| operation.id == "getPet") {
@@ -158,17 +158,17 @@ async fn a_redirect_needs_the_scopes_of_where_it_leads() {
     let server = serve(&bridge(&shop, described).enforce_scopes().build().unwrap());
     let mut stranger = client(&server, Caller::from(Identity::new("a")), json!({})).await;
     let told = failing(&mut stranger, "getStatus", json!({})).await;
-    assert!(told["message"].as_str().unwrap().contains("needs the scopes pets.read"), "{told}");
+    assert!(told["message"].as_str().unwrap().contains("requires the scopes pets.read"), "{told}");
     let mut reader = client(&server, Caller::from(Identity::new("b").scope("pets.read")), json!({})).await;
     assert_eq!(call(&mut reader, "getStatus", json!({})).await["structuredContent"]["reached"], "/v1/pets/7");
 }
 
 #[tokio::test]
-async fn a_redirect_cannot_change_what_the_operator_gives() {
+async fn a_redirect_cannot_change_fixed_parameters() {
     let shop = redirecting(302, "/v1/pets?api-version=theirs&kind=dog&API%2Dversion=again").await;
     let (_, asked) = told(&shop, bridge(&shop, document()).fixed("api-version", "ours")).await;
     assert_eq!(asked, ["GET /v1/pets?kind=dog&api-version=ours"]);
-    // A tenant in the path, by a redirect and by a link to the next page.
+    // A tenant in the path, changed by a redirect and by a link to the next page.
     let mut described = document();
     let mut list = operation("listRooms", Method::GET, "/tenants/{tenant}/rooms", json!({"type": "array"}));
     list.parameters = vec![parameter("tenant", ParameterLocation::Path, true, json!({"type": "string"}))];
@@ -187,7 +187,7 @@ async fn a_redirect_cannot_change_what_the_operator_gives() {
 }
 
 #[tokio::test]
-async fn a_header_that_the_operator_gives_is_needed_where_a_redirect_leads() {
+async fn a_redirect_to_an_operation_with_a_fixed_header_is_not_followed() {
     let shop = redirecting(302, "/v1/pets").await;
     let (result, asked) = told(&shop, bridge(&shop, document()).fixed("X-Tenant", "ours")).await;
     assert_eq!((&result["isError"], asked), (&json!(true), vec![]), "{result}");

@@ -1,4 +1,5 @@
-//! Arguments as requests: every place and style, and values that try to get out of their place.
+//! Conversion of arguments to requests: every location and style, and values that try
+//! to escape their location.
 
 use bindpost_mcp_openapi::{
     BodyFormat, Operation, OperationResponse, Parameter, ParameterLocation, ParameterStyle, RequestBody,
@@ -72,7 +73,7 @@ fn path_of(operation: &Operation, arguments: Value) -> String {
     made(operation, arguments).unwrap().path
 }
 
-/// The path of a request to `/a/{v}/z` with this value.
+/// Returns the path of a request to `/a/{v}/z` with this value.
 fn in_segment(value: Value) -> Result<String, RequestError> {
     made(&operation("/a/{v}/z", vec![parameter("v", ParameterLocation::Path)]), json!({ "v": value }))
         .map(|request| request.path)
@@ -109,7 +110,7 @@ fn values_stay_in_their_segment() {
 }
 
 #[test]
-fn values_that_no_encoding_makes_safe_are_refused_by_name() {
+fn values_that_no_encoding_makes_safe_are_rejected_by_name() {
     for value in [
         "",
         ".",
@@ -150,7 +151,7 @@ fn values_that_no_encoding_makes_safe_are_refused_by_name() {
 }
 
 #[test]
-fn variables_beside_each_other_make_no_dots() {
+fn adjacent_variables_form_no_dot_segment() {
     let two = operation(
         "/{a}{b}",
         vec![parameter("a", ParameterLocation::Path), parameter("b", ParameterLocation::Path)],
@@ -203,7 +204,7 @@ fn lists_and_objects_in_paths() {
     assert_eq!(path_of(&json, json!({ "v": [1, "a"] })), "/p/%5B1%2C%22a%22%5D");
 }
 
-/// The pieces of a text in order of the alphabet: objects may keep their members in any order.
+/// Returns the parts of a text in alphabetical order, because objects may have their members in any order.
 fn pieces(text: &str, between: &[char]) -> Vec<String> {
     let mut pieces: Vec<_> = text.split(between).map(str::to_owned).collect();
     pieces.sort();
@@ -262,7 +263,7 @@ fn scalars_in_queries_and_a_query_in_the_document() {
 }
 
 #[test]
-fn members_of_an_object_cannot_pose_as_other_parameters() {
+fn members_of_an_object_cannot_replace_other_parameters() {
     let parameters =
         vec![parameter("filter", ParameterLocation::Query), parameter("tenant", ParameterLocation::Query)];
     let operation = operation("/p", parameters);
@@ -294,18 +295,18 @@ fn headers_and_cookies() {
 }
 
 #[test]
-fn headers_of_the_connection_and_of_the_credential_are_not_for_callers() {
+fn callers_cannot_set_connection_and_credential_headers() {
     for name in ["Host", "Authorization", "Cookie", "Content-Length", "Transfer-Encoding", "Connection"] {
         let mut parameter = parameter(name, ParameterLocation::Header);
         parameter.required = true;
         let operation = operation("/p", vec![parameter]);
         assert!(made(&operation, json!({ name: "x" })).is_err(), "{name}");
-        assert!(made(&operation, json!({})).is_ok(), "{name} is ours to give");
+        assert!(made(&operation, json!({})).is_ok(), "{name} is set by the server");
     }
 }
 
 #[test]
-fn accept_lists_what_the_answers_come_in() {
+fn accept_lists_the_media_types_of_the_responses() {
     let response = |status, content_type: Option<&str>| OperationResponse {
         status,
         description: None,
@@ -342,20 +343,17 @@ fn unknown_and_missing_arguments_are_named() {
     let mut needed = parameter("indexName", ParameterLocation::Query);
     needed.required = true;
     let operation = operation("/p", vec![needed, parameter("$top", ParameterLocation::Query)]);
-    assert_eq!(
-        made(&operation, json!({})).unwrap_err().to_string(),
-        "`indexName` is needed and was not given"
-    );
+    assert_eq!(made(&operation, json!({})).unwrap_err().to_string(), "`indexName` is required and missing");
     let error = made(&operation, json!({ "index_name": "a" })).unwrap_err().to_string();
-    assert_eq!(error, "there is no argument `index_name`; did you mean `indexName`?");
+    assert_eq!(error, "unknown argument `index_name`; did you mean `indexName`?");
     let error = made(&operation, json!({ "colour": "a" })).unwrap_err().to_string();
-    assert_eq!(error, "there is no argument `colour`; this operation takes indexName, $top");
+    assert_eq!(error, "unknown argument `colour`; known: indexName, $top");
     let error = made(&operation, json!({ "indexName": "a", "body": {} })).unwrap_err();
     assert!(matches!(error, RequestError::Unknown { .. }), "{error}");
 }
 
 #[test]
-fn a_path_that_nothing_fills_is_the_documents_fault() {
+fn a_path_variable_without_a_parameter_is_an_error_in_the_document() {
     let error = made(&operation("/a/{b}", Vec::new()), json!({})).unwrap_err();
     assert!(matches!(error, RequestError::Operation(_)) && error.to_string().contains("`b`"), "{error}");
 }
@@ -396,7 +394,7 @@ fn the_body_is_text_or_bytes() {
     let request = made(&text, json!({ "body": "löss\r\n" })).unwrap();
     assert_eq!(request.body.unwrap(), "löss\r\n");
     assert_eq!(request.headers["content-type"], "text/plain; charset=utf-8");
-    assert!(made(&text, json!({ "body": {} })).unwrap_err().to_string().contains("give a string"));
+    assert!(made(&text, json!({ "body": {} })).unwrap_err().to_string().contains("must be a string"));
 
     let binary = with_body(BodyFormat::Binary, "application/octet-stream");
     for given in [json!("AP8+"), json!("AP8-"), json!("AP 8\n+"), json!({ "base64": "AP8+" })] {
@@ -450,7 +448,7 @@ fn the_body_has_parts() {
     }
 }
 
-/// Any text, and more often such that might mean something on its way.
+/// Any text, with a preference for characters that have a meaning in requests.
 fn text() -> impl Strategy<Value = String> {
     let odd = "[./\\\\%2eEfF5cC?#&=;,:@'\" +\\[\\]{}|<>a\r\n\t\u{0}é\u{202e}]{0,12}";
     prop_oneof![any::<String>(), odd.prop_map(|text: String| text), "[ -~]{0,40}"]
@@ -517,7 +515,7 @@ proptest! {
     }
 
     #[test]
-    fn lists_in_one_parameter_come_apart_again(items in prop::collection::vec("[^\u{0}-\u{1f}]{1,8}", 1..5)) {
+    fn lists_in_one_parameter_can_be_split_again(items in prop::collection::vec("[^\u{0}-\u{1f}]{1,8}", 1..5)) {
         for (style, separator) in [(ParameterStyle::Form, ","), (ParameterStyle::PipeDelimited, "%7C"), (ParameterStyle::TabDelimited, "%09")] {
             let operation = operation("/p", vec![styled("q", ParameterLocation::Query, style, false)]);
             let path = path_of(&operation, json!({ "q": items }));
@@ -527,7 +525,7 @@ proptest! {
                 .split(separator)
                 .map(|item| percent_decode_str(item).decode_utf8().unwrap().into_owned())
                 .collect();
-            // An encoded separator looks like one in styles whose separator must be encoded itself.
+            // In styles whose separator must be encoded, an encoded separator in a value looks the same.
             if style == ParameterStyle::Form || !items.iter().any(|item| item.contains('|')) {
                 prop_assert_eq!(&found, &items);
             }

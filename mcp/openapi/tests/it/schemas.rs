@@ -10,7 +10,7 @@ pub(crate) fn compile(schema: &Value, what: &str) -> jsonschema::Validator {
     built.unwrap_or_else(|error| panic!("{what}: {error} in {schema}"))
 }
 
-/// Compiles everything that a document can be asked for.
+/// Compiles all schemas that a document provides.
 pub(crate) fn compile_all(document: &Document) {
     for operation in &document.operations {
         let inputs = operation.parameters.iter().map(|parameter| &parameter.schema);
@@ -28,7 +28,7 @@ pub(crate) fn compile_all(document: &Document) {
         }
     }
     for name in document.definitions.keys() {
-        compile(&document.definition(name).expect("it is there"), name);
+        compile(&document.definition(name).expect("the definition exists"), name);
     }
 }
 
@@ -44,22 +44,22 @@ fn every_schema_of_our_documents_compiles() {
 }
 
 #[test]
-fn normalises_what_swagger_says() {
+fn normalises_swagger_schemas() {
     let document = ours("library-2.0.json");
     let book = &document.definitions["Book"]["properties"];
     assert_eq!(
         book["binding"],
-        json!({"type": "string", "description": "How it is bound. One of: soft, hard; others may come."})
+        json!({"type": "string", "description": "How it is bound. One of: soft, hard; others possible."})
     );
     assert_eq!(book["rating"], json!({"type": ["number", "null"], "exclusiveMaximum": 5}));
     let media = json!({"anyOf": [{"$ref": "#/$defs/Medium"}, {"type": "null"}], "description": "What it is made of."});
     assert_eq!(book["media"], media);
-    // A member may be called like a keyword.
+    // A member may have the name of a keyword.
     assert_eq!(book["$ref"], json!({"type": "string", "description": "Where it stands."}));
 }
 
 #[test]
-fn normalises_what_3_1_says() {
+fn normalises_openapi_3_1_schemas() {
     let document = ours("notes-3.1.json");
     let note = &document.definitions["Note_of_day"];
     assert_eq!(note["type"], json!(["object", "null"]));
@@ -71,12 +71,12 @@ fn normalises_what_3_1_says() {
     assert_eq!(properties["size"]["exclusiveMinimum"], json!(0));
     assert_eq!(properties["next"], json!({"$ref": "#/$defs/Note_of_day", "description": "The one after."}));
     assert_eq!(properties["inner"], json!({"$ref": "#/$defs/Holder.inner"}));
-    // Only from 3.1 on, what stands beside a reference counts.
+    // Members beside a reference are valid only from 3.1 on.
     assert_eq!(properties["more"], json!({"$ref": "#/$defs/Holder", "required": ["inner"]}));
 }
 
 #[test]
-fn subtypes_are_told_by_their_value() {
+fn subtypes_are_selected_by_their_value() {
     let document = ours("library-2.0.json");
     let subtype = |value: &str, definition: &str| Subtype {
         value: value.to_owned(),
@@ -104,11 +104,14 @@ fn subtypes_are_told_by_their_value() {
     let input = compile(&named(&document, "Medium", SchemaPurpose::Input), "Medium");
     assert!(input.is_valid(&json!({"kind": "#paper", "pages": 3, "weight": 1})));
     assert!(input.is_valid(&json!({"kind": "#recycled", "pages": 3, "share": 0.5})));
-    assert!(!input.is_valid(&json!({"kind": "#recycled", "pages": 3})), "a member that the subtype demands");
+    assert!(!input.is_valid(&json!({"kind": "#recycled", "pages": 3})), "a member that the subtype requires");
     assert!(!input.is_valid(&json!({"kind": "#paper", "pages": "3"})), "a member that is inherited");
     assert!(!input.is_valid(&json!({"kind": "#stone"})) && !input.is_valid(&json!({"pages": 3})));
     let output = compile(&named(&document, "Medium", SchemaPurpose::Output), "Medium");
-    assert!(output.is_valid(&json!({"kind": "#stone", "age": 3})), "a subtype that came later");
+    assert!(
+        output.is_valid(&json!({"kind": "#stone", "age": 3})),
+        "a subtype that the document does not define"
+    );
     assert!(!output.is_valid(&json!("stone")));
 
     let input = compile(&named(&zoo, "Animal", SchemaPurpose::Input), "Animal");
@@ -120,13 +123,13 @@ fn subtypes_are_told_by_their_value() {
 }
 
 #[test]
-fn an_input_has_nothing_that_only_the_service_writes() {
+fn an_input_has_no_read_only_members() {
     let document = ours("library-2.0.json");
     let input = named(&document, "Book", SchemaPurpose::Input);
     assert_eq!(input["required"], json!(["title"]));
     assert!(input["properties"].get("id").is_none() && !input.to_string().contains("readOnly"));
     assert_eq!(input["additionalProperties"], json!(false));
-    // Only what is reachable is there, and what refers to itself stays a reference.
+    // Only reachable definitions are included, and a recursive definition stays a reference.
     let names: Vec<&String> = input["$defs"].as_object().expect("definitions").keys().collect();
     assert_eq!(names, ["Book", "Ebook", "Medium", "Paper.itself", "RecycledPaper"]);
     assert_eq!(input["properties"]["sequels"]["items"], json!({"$ref": "#/$defs/Book"}));
@@ -136,7 +139,7 @@ fn an_input_has_nothing_that_only_the_service_writes() {
 }
 
 #[test]
-fn an_output_accepts_what_services_really_answer() {
+fn an_output_accepts_what_services_actually_return() {
     let document = ours("library-2.0.json");
     let schema = named(&document, "Book", SchemaPurpose::Output);
     assert_eq!(schema["type"], "object");
@@ -157,13 +160,13 @@ fn an_output_accepts_what_services_really_answer() {
         json!({"type": ["string", "null"], "description": "Known: yes, on, off."})
     );
     assert_eq!(
-        zoo.definition("Named").expect("it is there")["properties"]["password"]["writeOnly"],
+        zoo.definition("Named").expect("the definition exists")["properties"]["password"]["writeOnly"],
         json!(true)
     );
 }
 
 #[test]
-fn a_short_schema_says_where_to_read_more() {
+fn a_short_schema_links_to_the_whole_schemas() {
     let document = ours("library-2.0.json");
     let body = &operation(&document, "addBook").body.as_ref().expect("a body").schema;
     assert_eq!(
@@ -185,9 +188,9 @@ fn a_short_schema_says_where_to_read_more() {
 }
 
 #[test]
-fn circles_that_say_nothing_are_cut_and_recursion_stays() {
+fn cycles_without_content_are_cut_and_recursion_stays() {
     let document = ours("circles.json");
-    assert_eq!(document.operations.len(), 2, "an operation whose path cannot be filled is left out");
+    assert_eq!(document.operations.len(), 2, "an operation whose path cannot be filled is ignored");
     let tree = &operation(&document, "tree").body.as_ref().expect("a body").schema;
     let validator = compile(&document.whole_schema(tree, SchemaPurpose::Input), "tree");
     assert!(validator.is_valid(&json!({"branches": [{"name": "a", "branches": [{"name": "b"}]}]})));

@@ -1,4 +1,4 @@
-//! What is sent to a service: where, with which credential, how often.
+//! Requests to a service: addresses, credentials and retries.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -29,18 +29,18 @@ async fn paths_go_below_the_path_of_the_base_address() {
 }
 
 #[tokio::test]
-async fn a_connection_is_used_again() {
+async fn a_connection_is_reused() {
     let service = Service::start(|_, _| answer(200, &[], "x".repeat(100_000))).await;
     let upstream = service.upstream();
     for _ in 0..10 {
         upstream.send(get("/")).await.unwrap();
     }
-    // Another one may be opened while the first is on its way back to the pool.
+    // A second connection may be opened before the first is returned to the pool.
     assert!(service.count() == 10 && service.connections() < 10, "{}", service.connections());
 }
 
 #[tokio::test]
-async fn each_kind_of_credential_arrives() {
+async fn each_kind_of_credential_is_sent() {
     let service = Service::start(|_, _| answer(200, &[], "")).await;
     let secret = || Secret::new("hush+1");
     let kinds = [
@@ -67,7 +67,7 @@ async fn each_kind_of_credential_arrives() {
     assert!(seen.iter().all(|seen| seen.header("host") == Some(host.as_str())), "{seen:?}");
 }
 
-/// Gives one token after the other, the next one when one is refused; fails when there are none left.
+/// Returns one token after the other, the next one when a token is rejected. Fails when none is left.
 #[derive(Debug)]
 struct Tokens(Mutex<Vec<&'static str>>);
 
@@ -87,31 +87,39 @@ fn tokens(tokens: &[&'static str]) -> Credential {
 }
 
 #[tokio::test]
-async fn a_refused_token_is_replaced_once() {
+async fn a_rejected_token_is_replaced_once() {
     let service = Service::start(|seen, _| match seen.header("authorization") {
         Some("Bearer good") => answer(200, &[], "in"),
         _ => answer(401, &[], "out"),
     })
     .await;
     let upstream = service.upstream_as(tokens(&["Bearer old", "Bearer good"]));
-    assert_eq!(upstream.send(post("/", "1")).await.unwrap().body, "in", "a 401 has done nothing");
+    assert_eq!(
+        upstream.send(post("/", "1")).await.unwrap().body,
+        "in",
+        "a request with a 401 was not processed"
+    );
     assert_eq!(upstream.send(post("/", "2")).await.unwrap().body, "in");
-    assert_eq!(service.count(), 3, "the good one is kept");
+    assert_eq!(service.count(), 3, "the accepted token is kept");
 
     let upstream = service.upstream_as(tokens(&["Bearer a", "Bearer b", "Bearer c"]));
     assert_eq!(upstream.send(get("/")).await.unwrap().status, 401);
     assert_eq!(service.count(), 5, "once only");
 
     let upstream = service.upstream_as(tokens(&["Bearer a"]));
-    assert_eq!(upstream.send(get("/")).await.unwrap().status, 401, "what the service said comes first");
+    assert_eq!(
+        upstream.send(get("/")).await.unwrap().status,
+        401,
+        "the response of the service has priority"
+    );
     let error = upstream.send(get("/")).await.unwrap_err();
     assert!(matches!(&error, UpstreamError::NoCredential(reason) if reason.contains("sign-in")));
-    assert!(!error.to_string().contains("sign-in"), "the reason is for the log");
+    assert!(!error.to_string().contains("sign-in"), "the reason is only logged");
     assert_eq!(service.count(), 6, "nothing is sent without a credential");
 }
 
 #[tokio::test]
-async fn secrets_do_not_go_over_plain_http_to_other_machines() {
+async fn secrets_are_not_sent_over_plain_http_to_other_machines() {
     let bearer = || Credential::Bearer(Secret::new("hush"));
     let error = Upstream::new("http://api.example.com", bearer(), quick()).unwrap_err();
     assert!(error.to_string().contains("https") && !error.to_string().contains("example"), "{error}");
@@ -125,7 +133,7 @@ async fn secrets_do_not_go_over_plain_http_to_other_machines() {
 }
 
 #[tokio::test]
-async fn a_document_does_not_lead_to_credentials_of_this_machine() {
+async fn a_document_cannot_address_metadata_services() {
     for address in [
         "http://169.254.169.254/latest/meta-data",
         "http://2852039166/",
@@ -145,7 +153,7 @@ async fn a_document_does_not_lead_to_credentials_of_this_machine() {
     {
         Upstream::builder(address).named_by_document().build().unwrap();
     }
-    // Names are still found, for each connection.
+    // Names are still resolved, for each connection.
     let service = Service::start(|_, _| answer(200, &[], "here")).await;
     let address = format!("http://localhost:{}", service.port());
     let upstream = Upstream::builder(address).named_by_document().limits(quick()).build().unwrap();
@@ -153,7 +161,7 @@ async fn a_document_does_not_lead_to_credentials_of_this_machine() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_busy_for_a_moment_is_asked_again() {
+async fn a_request_to_a_briefly_busy_service_is_retried() {
     for status in [429, 502, 503, 504] {
         let service =
             Service::start(move |_, before| answer(if before < 2 { status } else { 200 }, &[], "")).await;
@@ -168,19 +176,19 @@ async fn a_service_that_is_busy_for_a_moment_is_asked_again() {
 }
 
 #[tokio::test]
-async fn what_may_have_been_done_is_not_done_twice() {
+async fn requests_that_may_have_been_processed_are_not_retried() {
     let service = Service::start(|_, _| answer(503, &[], "")).await;
     assert_eq!(service.upstream().send(post("/", "{}")).await.unwrap().status, 503);
     assert_eq!(service.count(), 1);
 
     let service = Service::start(|_, before| answer(if before < 1 { 429 } else { 201 }, &[], "")).await;
     assert_eq!(service.upstream().send(post("/", "{}")).await.unwrap().status, 201);
-    assert_eq!(service.count(), 2, "a 429 has done nothing");
+    assert_eq!(service.count(), 2, "a request with a 429 was not processed");
     assert!(service.seen().iter().all(|seen| seen.body == "{}"));
 }
 
 #[tokio::test]
-async fn the_last_answer_is_given_as_it_came() {
+async fn the_last_response_is_returned_unchanged() {
     let service = Service::start(|_, _| answer(429, &[], "slow down")).await;
     let incoming = service.upstream().send(get("/")).await.unwrap();
     assert_eq!((incoming.status.as_u16(), incoming.retry_after), (429, None));
@@ -189,7 +197,7 @@ async fn the_last_answer_is_given_as_it_came() {
 }
 
 #[tokio::test]
-async fn a_wait_that_the_service_asks_for_is_kept() {
+async fn a_requested_retry_delay_is_honoured() {
     let dates = [("date", "Sat, 31 Jan 2026 08:00:00 GMT"), ("retry-after", "Sat, 31 Jan 2026 08:00:01 GMT")];
     for headers in [&[("retry-after", "1")][..], &dates] {
         let headers = headers.to_vec();
@@ -203,7 +211,7 @@ async fn a_wait_that_the_service_asks_for_is_kept() {
 }
 
 #[tokio::test]
-async fn a_wait_that_is_too_long_is_told_at_once() {
+async fn a_retry_delay_above_the_limit_is_returned_at_once() {
     let hour = [("date", "Sat, 31 Jan 2026 08:00:00 GMT"), ("retry-after", "Sat, 31 Jan 2026 09:00:00 GMT")];
     let cases: [(&[(&str, &str)], u64); 3] =
         [(&[("retry-after", "31")], 31), (&[("retry-after", "25")], 25), (&hour, 3600)];
@@ -215,7 +223,7 @@ async fn a_wait_that_is_too_long_is_told_at_once() {
             answer(429, &headers, "")
         })
         .await;
-        // 25 seconds are within the limit, but not within the time left.
+        // 25 seconds are within the limit, but more than the remaining time.
         let upstream = service.upstream_within(UpstreamLimits { total: Duration::from_secs(20), ..quick() });
         let started = Instant::now();
         let incoming = upstream.send(get("/")).await.unwrap();
@@ -245,7 +253,7 @@ async fn redirects_within_the_origin_are_followed() {
     assert!(service.seen().iter().all(|seen| seen.header("authorization") == Some("Bearer hush")));
     assert_eq!(upstream.send(get("/nowhere")).await.unwrap().body, "nowhere");
 
-    // What changes something is not sent twice; what it made may be read.
+    // A request that changes data is not sent twice. The created object may be read.
     for (path, status) in [("/301", 301), ("/302", 302), ("/307", 307), ("/308", 308), ("/303", 200)] {
         let before = service.count();
         assert_eq!(upstream.send(post(path, "x")).await.unwrap().status, status, "{path}");
@@ -288,11 +296,11 @@ async fn nothing_is_sent_to_another_origin() {
         }
     }
     assert_eq!((other.count(), other.connections()), (0, 0));
-    assert_eq!(service.count(), 5 * 5 * 2, "none of them twice");
+    assert_eq!(service.count(), 5 * 5 * 2, "none is repeated");
 }
 
 #[tokio::test]
-async fn odd_redirects_lead_nowhere() {
+async fn invalid_redirects_are_not_followed() {
     let service = Service::start(|seen, _| {
         let to = match seen.target.as_str() {
             "/user" => format!("http://me:pass@{}/", seen.header("host").unwrap()),
@@ -310,7 +318,7 @@ async fn odd_redirects_lead_nowhere() {
     }
     assert_eq!(service.count(), 4);
     assert!(matches!(upstream.send(get("/loop")).await, Err(UpstreamError::RedirectLoop)));
-    assert_eq!(service.count(), 4 + 6, "five redirects are followed, once");
+    assert_eq!(service.count(), 4 + 6, "five redirects are followed, without a retry");
 }
 
 #[test]
@@ -366,7 +374,7 @@ async fn a_credential_that_a_service_repeats_is_masked() {
             assert!(!said.contains("hush") && !said.contains("bWU6aHVzaCZtb3Jl"), "{said}");
         }
     }
-    // What is short is a word, and means something else.
+    // A short secret is not masked, because it may be an ordinary word.
     let answer = service.upstream_as(Credential::Bearer(Secret::new("12345"))).send(get("/a")).await.unwrap();
     assert!(answer.body.ends_with(b"hush&more 12345"));
 }

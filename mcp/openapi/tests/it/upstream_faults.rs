@@ -1,4 +1,5 @@
-//! Services that answer too much, too slowly, or not at all: an error each, soon, that names nothing it should not.
+//! Services whose responses are too large, too slow or missing. Each gives a prompt error without
+//! confidential data.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +15,7 @@ use tokio::sync::oneshot;
 use crate::upstream_service::{Service, answer, get, post, quick, streamed};
 
 #[tokio::test]
-async fn a_page_of_html_is_an_answer_like_any_other() {
+async fn an_html_page_is_an_ordinary_response() {
     let service =
         Service::start(|_, _| answer(200, &[("content-type", "text/html")], "<html>sign in</html>")).await;
     let incoming = service.upstream().send(get("/")).await.unwrap();
@@ -23,7 +24,7 @@ async fn a_page_of_html_is_an_answer_like_any_other() {
 }
 
 #[tokio::test]
-async fn an_answer_of_100_mb_is_read_up_to_the_limit() {
+async fn a_response_of_100_mb_is_read_up_to_the_limit() {
     let sent = Arc::new(AtomicUsize::new(0));
     let counted = sent.clone();
     let service = Service::start(move |_, _| {
@@ -44,11 +45,11 @@ async fn an_answer_of_100_mb_is_read_up_to_the_limit() {
     let error = upstream.send(get("/")).await.unwrap_err();
     assert!(matches!(error, UpstreamError::TooLarge(limit) if limit == 1 << 20), "{error}");
     assert!(sent.load(Ordering::SeqCst) < 50 << 20, "{sent:?}");
-    assert_eq!(service.count(), 1, "it would be as long the second time");
+    assert_eq!(service.count(), 1, "a retry would be as large");
 }
 
 #[tokio::test]
-async fn an_answer_that_says_it_is_too_long_is_not_read() {
+async fn a_response_with_a_content_length_above_the_limit_is_not_read() {
     let service = Service::start(|_, _| {
         let (answer, pieces) = streamed(200, &[("content-length", "100000000")]);
         tokio::spawn(async move { pieces.closed().await });
@@ -60,18 +61,18 @@ async fn an_answer_that_says_it_is_too_long_is_not_read() {
 }
 
 #[tokio::test]
-async fn exactly_the_limit_is_not_too_much() {
+async fn a_response_at_the_limit_is_accepted() {
     let service = Service::start(|_, before| answer(200, &[], "x".repeat(1000 + before))).await;
     let upstream = service.upstream_within(UpstreamLimits { body: 1000, ..quick() });
     assert_eq!(upstream.send(get("/")).await.unwrap().body.len(), 1000);
     assert!(matches!(upstream.send(get("/")).await, Err(UpstreamError::TooLarge(1000))));
 }
 
-/// So many zeros, and one more, as gzip packs them: one literal, then copies of 258 bytes each.
+/// Returns the gzip encoding of many zeros: one literal, then copies of 258 bytes each.
 fn gzip_of_zeros(copies: usize) -> Vec<u8> {
     let mut out = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
     let (mut byte, mut filled) = (0u8, 0);
-    // The last block; packed with the fixed codes; a zero.
+    // The last block, with the fixed codes, and a zero.
     let start = "110".chars().chain("00110000".chars());
     let copy = "1100010100000";
     let bits = start.chain(copy.chars().cycle().take(copies * copy.len())).chain("0000000".chars());
@@ -97,7 +98,7 @@ fn gzip_of_zeros(copies: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_packed_answer_counts_as_long_as_it_is_unpacked() {
+async fn the_limit_applies_to_the_decompressed_response() {
     let service = Service::start(|seen, _| {
         assert!(seen.header("accept-encoding").unwrap().contains("gzip"));
         let copies = if seen.target == "/bomb" { 40_000 } else { 100 };
@@ -112,14 +113,14 @@ async fn a_packed_answer_counts_as_long_as_it_is_unpacked() {
 }
 
 #[tokio::test]
-async fn what_says_it_is_packed_and_is_not_is_an_error() {
+async fn an_invalid_compressed_response_is_an_error() {
     let service = Service::start(|_, _| answer(200, &[("content-encoding", "gzip")], "plain text")).await;
     let error = service.upstream().send(post("/", "")).await.unwrap_err();
-    assert!(error.to_string().contains("unpacked"), "{error}");
+    assert!(error.to_string().contains("decompressed"), "{error}");
 }
 
 #[tokio::test]
-async fn an_answer_that_drips_ends_with_the_time() {
+async fn a_slow_response_ends_with_the_timeout() {
     let service = Service::start(|_, _| {
         let (answer, pieces) = streamed(200, &[]);
         tokio::spawn(async move {
@@ -140,7 +141,7 @@ async fn an_answer_that_drips_ends_with_the_time() {
 }
 
 #[tokio::test]
-async fn a_service_that_never_answers_ends_with_the_time() {
+async fn a_service_that_never_responds_ends_with_the_timeout() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let limits = UpstreamLimits { total: Duration::from_millis(300), ..quick() };
@@ -155,8 +156,8 @@ fn bound() -> TcpSocket {
 }
 
 #[tokio::test]
-async fn a_port_where_nobody_listens_is_an_error_without_the_address() {
-    // Bound, so that nobody else gets the port, but not listening.
+async fn a_refused_connection_is_an_error_without_the_address() {
+    // The port is bound, so that no other process gets it, but not listening.
     let socket = bound();
     let port = socket.local_addr().unwrap().port();
     let base = format!("http://127.0.0.1:{port}/secret-folder");
@@ -170,7 +171,7 @@ async fn a_port_where_nobody_listens_is_an_error_without_the_address() {
 }
 
 #[tokio::test]
-async fn a_service_that_starts_late_is_reached_by_a_later_try() {
+async fn a_service_that_starts_late_is_reached_by_a_retry() {
     let socket = bound();
     let address = socket.local_addr().unwrap();
     let limits = UpstreamLimits { pause: Duration::from_millis(100), tries: 30, ..quick() };
@@ -182,11 +183,11 @@ async fn a_service_that_starts_late_is_reached_by_a_later_try() {
     let mut request = [0; 1024];
     let _ = stream.read(&mut request).await.unwrap();
     stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
-    assert_eq!(call.await.unwrap().unwrap().status, 204, "without a connection nothing was done");
+    assert_eq!(call.await.unwrap().unwrap().status, 204, "without a connection nothing was processed");
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_within_the_answer_is_tried_again_if_that_does_no_harm() {
+async fn a_response_that_breaks_off_is_retried_if_the_request_is_repeatable() {
     let service = Service::start(|seen, before| {
         if seen.target == "/late" && before > 0 {
             return answer(200, &[], "whole");
@@ -207,7 +208,7 @@ async fn a_connection_that_breaks_within_the_answer_is_tried_again_if_that_does_
 }
 
 #[tokio::test]
-async fn answers_that_are_not_http_are_errors() {
+async fn responses_that_are_not_http_are_errors() {
     for said in
         ["hello\r\n\r\n", "HTTP/1.1 200 OK\r\nbad header\r\n\r\n", "HTTP/1.1 200 OK\r\na: \0\r\n\r\n", ""]
     {

@@ -1,4 +1,4 @@
-//! A service on this machine that behaves as a test wants it to: real HTTP over real sockets.
+//! A configurable test service on this machine, with real HTTP over real sockets.
 
 use std::convert::Infallible;
 use std::io;
@@ -18,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-/// A request as it came.
+/// A request as received.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) method: Method,
@@ -33,7 +33,7 @@ impl Seen {
     }
 }
 
-/// The body of an answer, piece by piece.
+/// The body of a response, in chunks.
 pub(crate) struct Pieces(mpsc::Receiver<io::Result<Bytes>>);
 
 pub(crate) type Sender = mpsc::Sender<io::Result<Bytes>>;
@@ -51,14 +51,14 @@ impl Body for Pieces {
     }
 }
 
-/// An answer whose body comes whole.
+/// Returns a response with a complete body.
 pub(crate) fn answer(status: u16, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
     let (answer, pieces) = streamed(status, headers);
     pieces.try_send(Ok(body.into())).unwrap();
     answer
 }
 
-/// An answer, and where the pieces of its body go; it ends when that is dropped.
+/// Returns a response and a sender for the chunks of its body. The body ends when the sender is dropped.
 pub(crate) fn streamed(status: u16, headers: &[(&str, &str)]) -> (Answer, Sender) {
     let (sender, receiver) = mpsc::channel(4);
     let mut response = Response::builder().status(status);
@@ -77,7 +77,8 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Answers each request with what the function makes of it and of the number of requests before.
+    /// Starts a service. The function creates each response from the request and the
+    /// number of earlier requests.
     pub(crate) async fn start(answers: impl Fn(&Seen, usize) -> Answer + Send + Sync + 'static) -> Service {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let service = Service {
@@ -139,7 +140,7 @@ impl Service {
         self.connections.load(Ordering::SeqCst)
     }
 
-    /// The way to this service, without a credential.
+    /// Returns an upstream for this service, without a credential.
     pub(crate) fn upstream(&self) -> Upstream {
         self.upstream_as(Credential::None)
     }
@@ -153,7 +154,7 @@ impl Service {
     }
 }
 
-/// The usual limits with short pauses.
+/// Returns the default limits with short delays.
 pub(crate) fn quick() -> UpstreamLimits {
     UpstreamLimits { pause: Duration::from_millis(2), ..UpstreamLimits::default() }
 }
@@ -168,7 +169,7 @@ pub(crate) fn get(path: &str) -> UpstreamRequest {
     }
 }
 
-/// A request that may change something each time it is sent.
+/// Returns a request that may change data each time it is sent.
 pub(crate) fn post(path: &str, body: &'static str) -> UpstreamRequest {
     UpstreamRequest { method: Method::POST, body: Some(body.into()), repeatable: false, ..get(path) }
 }

@@ -1,4 +1,4 @@
-//! [`EncodedResponse`]: one encoded answer to one request.
+//! [`EncodedResponse`]: the encoded response to one request.
 
 use bindpost_mcp_protocol::jsonrpc::{self, RESULT_END};
 use bindpost_mcp_protocol::{RequestId, Revision};
@@ -6,10 +6,10 @@ use bytes::Bytes;
 
 use crate::error::ProtocolError;
 
-/// The encoded answer to one request.
+/// The encoded response to one request.
 ///
-/// Most answers are one piece of bytes. A list that was encoded before is shared: the answer is then
-/// a head with the id, the shared result and a closing brace, and nothing is copied.
+/// Most responses are one buffer. A list is encoded once and shared: its response is a head with the id, the
+/// shared result and a closing brace, without a copy of the result.
 #[derive(Debug, Clone)]
 pub struct EncodedResponse {
     head: Vec<u8>,
@@ -17,58 +17,58 @@ pub struct EncodedResponse {
     refusal: Option<RejectionKind>,
 }
 
-/// Why a request was refused, for transports with status codes of their own.
+/// Why a request was rejected, for transports with their own status codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectionKind {
-    /// The error is part of the conversation.
+    /// The error is an ordinary JSON-RPC response.
     InBand,
-    /// The request itself is broken: its envelope, its headers, its version, its capabilities.
+    /// The envelope, headers, revision or capabilities of the request are invalid.
     BadRequest,
-    /// No such method.
+    /// The method does not exist in this revision or is not offered.
     UnknownMethod,
-    /// Too much to do.
+    /// Too many calls, tasks or listeners are active.
     Busy {
-        /// When to try again.
+        /// The number of seconds after which the client should retry.
         retry_after_seconds: u32,
     },
-    /// Too much is kept for clients.
+    /// The byte budget for clients is exhausted.
     Overloaded {
-        /// When to try again.
+        /// The number of seconds after which the client should retry.
         retry_after_seconds: u32,
     },
 }
 
 impl EncodedResponse {
-    /// An answer that was encoded as a whole.
+    /// Returns a response from a whole encoded message.
     pub(crate) fn from_message(message: Vec<u8>) -> EncodedResponse {
         EncodedResponse { head: message, shared: None, refusal: None }
     }
 
-    /// A result that is shared between answers.
+    /// Returns a response with a result that several responses share.
     pub(crate) fn from_shared_result(id: &RequestId, result: Bytes) -> EncodedResponse {
         let mut head = Vec::with_capacity(64);
         jsonrpc::write_result_start(&mut head, id);
         EncodedResponse { head, shared: Some(result), refusal: None }
     }
 
-    /// A refusal.
+    /// Returns an error response.
     pub fn from_error(id: &RequestId, error: &ProtocolError, revision: Revision) -> EncodedResponse {
         let message = jsonrpc::encode_error(Some(id), &error.to_object(revision));
         EncodedResponse { head: message, shared: None, refusal: Some(error.rejection_kind()) }
     }
 
-    /// What was refused, if it was.
+    /// Returns why the request was rejected, or `None` for a result.
     pub fn rejection_kind(&self) -> Option<RejectionKind> {
         self.refusal
     }
 
-    /// The pieces to be written one after another: the head, and for a shared result also the
-    /// result and the end.
+    /// Returns the buffers to write one after another: the head, and for a shared result also the result
+    /// and the end.
     pub fn into_pieces(self) -> (Vec<u8>, Option<(Bytes, Bytes)>) {
         (self.head, self.shared.map(|result| (result, Bytes::from_static(&[RESULT_END]))))
     }
 
-    /// The whole message in one piece.
+    /// Returns the whole message in one buffer.
     pub fn into_bytes(self) -> Bytes {
         match self.shared {
             None => self.head.into(),

@@ -1,10 +1,9 @@
-//! Ask the client in the middle of a call: its user, its model, its folders.
+//! Requests to the client during a call: elicitation, sampling and roots.
 //!
-//! A handler writes `context.elicit("name", …).await` once. With a session the question goes out as
-//! a request on the call's stream and the handler waits. From 2026-07-28 on there is no way to send
-//! a request: the round ends with an `input_required` result, and when the client comes back with the
-//! answers the handler runs again from its start, this time finding them. A task waits for
-//! `tasks/update`.
+//! A handler writes `context.elicit("name", …).await` once. In a session the request is sent on the call's
+//! stream and the handler waits. From 2026-07-28 a server cannot send requests: the round ends with an
+//! `input_required` result. When the client retries with the answers, the handler runs again from its start
+//! and finds them. A task waits for `tasks/update`.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -27,29 +26,29 @@ use crate::handler::context::Context;
 use crate::handler::schema::CompiledSchema;
 use crate::transport::DeliveryTarget;
 
-/// How long a user may take to answer.
+/// The maximum time for an answer of the client.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Why a question got no answer.
+/// Why a request to the client failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// The client has not declared that it can be asked this.
+    /// The client did not declare the capability for this request.
     #[error("the client cannot be asked: it did not declare {0}")]
     Unsupported(Value),
-    /// There is no way back to the client: no session, or answers without streams.
+    /// The client cannot receive requests: it has no session, or the response has no stream.
     #[error("the client cannot be asked on this connection; it needs a session and a stream")]
     NoWayBack,
-    /// The client refused or failed.
+    /// The client answered with an error.
     #[error("the client answered with an error: {0}")]
     Refused(ErrorObject),
-    /// The answer is not what was asked for.
+    /// The answer does not have the requested form.
     #[error("the client's answer is not valid: {0}")]
     Invalid(String),
-    /// The question is not one that a client understands.
+    /// The request is invalid: clients do not support its method, or its parameters are wrong.
     #[error("{0}")]
     Unclear(String),
-    /// No answer came in time, or the client is gone.
+    /// The client did not answer in time, or it disconnected.
     #[error("the client did not answer")]
     NoAnswer,
 }
@@ -63,23 +62,23 @@ impl From<AskError> for ToolError {
     }
 }
 
-/// What a call has asked, and what it was answered.
+/// The requests of a call to the client, and their answers.
 #[derive(Debug, Default)]
 pub(crate) struct InputRequests {
     pub(crate) answers: Map<String, Value>,
-    /// Questions of this round: key, method, parameters.
+    /// The requests of this round: key, method, parameters.
     pub(crate) wanted: Vec<(String, &'static str, Value)>,
-    /// Questions the client is thinking about; the call's time stands still meanwhile.
+    /// The number of unanswered requests. The timeout of the call does not run meanwhile.
     pub(crate) open: usize,
     /// How often each key was used in this run.
     used: HashMap<String, usize>,
-    /// What the handler wants to find again when it runs again.
+    /// The value that the handler gets back when it runs again.
     memory: Option<Value>,
 }
 
 impl InputRequests {
-    /// The key as the client sees it: asked once more, the same question gets a number behind its key.
-    /// A handler that runs again counts again, and finds each answer where it was.
+    /// Returns the key that the client sees. A repeated key gets a number as its suffix. A handler that
+    /// runs again repeats the numbering, so it finds each answer.
     fn next_key(&mut self, key: &str) -> String {
         let used = self.used.entry(key.to_owned()).or_default();
         *used += 1;
@@ -88,10 +87,10 @@ impl InputRequests {
 }
 
 impl Context {
-    /// Asks the user. `key` names the question within this call; asked once more under the same key, it is
-    /// a new question.
+    /// Asks the user. `key` names the question within this call. A repeated key is a new question.
     ///
-    /// The handler may run again from its start to find the answer, so do nothing twice before it.
+    /// The handler may run again from its start to get the answer, so side effects before it
+    /// must be repeatable.
     pub async fn elicit(&self, key: &str, question: ElicitParams) -> Result<ElicitResult, AskError> {
         let revision = self.revision();
         let can = self.capabilities();
@@ -128,7 +127,7 @@ impl Context {
         self.call().ask(key, SAMPLE, &question, |_| Ok(())).await
     }
 
-    /// Asks for the folders the client works in. `key` names the question within this call.
+    /// Asks for the root folders of the client. `key` names the question within this call.
     pub async fn roots(&self, key: &str) -> Result<ListRootsResult, AskError> {
         if self.capabilities().roots.is_none() {
             return Err(AskError::Unsupported(json!({"roots": {}})));
@@ -136,8 +135,8 @@ impl Context {
         self.call().ask(key, LIST_ROOTS, &json!({}), |_| Ok(())).await
     }
 
-    /// Asks several questions at once, as a program writes them: by their keys, each `{"method": …, "params":
-    /// {…}}` as in an `input_required` result. Gives the results under the same keys.
+    /// Asks several questions at once. Each key has a value `{"method": …, "params": {…}}` as in an
+    /// `input_required` result. Returns the results under the same keys.
     ///
     /// ```no_run
     /// # async fn example(context: bindpost_mcp_server::Context) -> Result<(), bindpost_mcp_server::ToolError> {
@@ -178,9 +177,8 @@ impl Context {
         }
     }
 
-    /// Keeps something for when the handler runs again to find the answers to what it asks next; see
-    /// [`Context::remembered`]. The client carries it, sealed. Answers to what was asked before the last
-    /// time are forgotten: this is a new round.
+    /// Stores a value that [`Context::remembered`] returns when the handler runs again. The client carries
+    /// it, encrypted. A second value starts a new round: the answers so far are discarded.
     pub fn remember(&self, memory: Value) {
         let mut asks = self.call().input_requests();
         if asks.memory.replace(memory).is_some() {
@@ -189,13 +187,13 @@ impl Context {
         asks.used.clear();
     }
 
-    /// What the handler gave to [`Context::remember`] before its last question, if this is a run to take up
-    /// the answers. In revisions with sessions a handler does not run again, and there is nothing.
+    /// Returns the value that the handler passed to [`Context::remember`] before its last question, if the
+    /// handler runs again. In legacy revisions a handler does not run again.
     pub fn remembered(&self) -> Option<Value> {
         self.call().input_requests().memory.clone()
     }
 
-    /// Tells the client that what a URL elicitation asked for is done (2025-11-25); other revisions have
+    /// Notifies the client that a URL elicitation is complete (2025-11-25). Other revisions have
     /// no such message.
     pub async fn elicitation_complete(&self, elicitation_id: &str) {
         if self.revision().has_elicitation_ids() {
@@ -205,7 +203,7 @@ impl Context {
         }
     }
 
-    /// What the client can be asked.
+    /// Returns the capabilities that the client declared.
     pub fn can_ask(&self) -> ClientCapabilities {
         self.capabilities()
     }
@@ -226,7 +224,7 @@ impl Call {
             check(&answer).map(|()| answer)
         };
         if let Some(task) = self.task() {
-            // An answer that does not fit is asked for again.
+            // Ask again after an invalid answer.
             loop {
                 let key = self.input_requests().next_key(key);
                 match task.request_input(&key, method, &question).await.map(decode) {
@@ -247,14 +245,14 @@ impl Call {
                 asks.answers.remove(&key);
                 asks.wanted.push((key, method, question));
             }
-            // The round ends here: whoever drives the call sees what is wanted and lets it go.
+            // The round ends here. `RunningCall` sees the request and ends the call.
             return std::future::pending().await;
         }
         let answer = self.ask_session(method, &question).await?;
         decode(answer).map_err(AskError::Invalid)
     }
 
-    /// Sends a request to the client and waits for its answer.
+    /// Sends a request to the client of a session and waits for the answer.
     async fn ask_session(&self, method: &'static str, question: &Value) -> Result<Value, AskError> {
         let session = self.peer().session().ok_or(AskError::NoWayBack)?;
         if matches!(self.delivery(), DeliveryTarget::None) {
@@ -278,8 +276,8 @@ impl Call {
         }
     }
 
-    /// Takes up the answers a client brings back: those of earlier rounds from the sealed state, those
-    /// of this round from `inputResponses`.
+    /// Reads the answers of a retried request: those of earlier rounds from the sealed state, those of this
+    /// round from `inputResponses`.
     pub(crate) fn resume(&self, method: &'static str) -> Result<(), ProtocolError> {
         let params = self.params();
         let mut answers = Map::new();
@@ -303,8 +301,8 @@ impl Call {
                     "`inputResponses` must be an object with one answer per key",
                 )
             })?;
-            // Who brings a state answers what it was asked, and nothing else. Without one these are answers in
-            // advance; the client could as well have waited for the question.
+            // With a state, only answers to its questions are accepted. Without one, answers in advance are
+            // allowed: the client could as well have waited for the questions.
             answers.extend(
                 responses
                     .into_iter()
@@ -315,7 +313,7 @@ impl Call {
         Ok(())
     }
 
-    /// The result that ends a round: what is wanted, and the state to bring back.
+    /// Returns the result that ends a round: the requests to the client and the sealed state.
     pub(crate) fn input_required(&self, method: &'static str) -> Result<Value, ProtocolError> {
         let asks = self.input_requests();
         let wanted: Map<String, Value> = asks
@@ -331,8 +329,8 @@ impl Call {
         Ok(json!({"inputRequests": wanted, "requestState": state}))
     }
 
-    /// What a state is bound to: the caller, the method, and the parameters without those that change
-    /// from round to round.
+    /// Returns the digest that a state is bound to: the caller, the method, and the parameters that do not
+    /// change from round to round.
     fn binding_digest(&self, method: &str) -> Vec<u8> {
         let mut params: Map<String, Value> = self.params().decode().unwrap_or_default();
         for changing in ["_meta", "inputResponses", "requestState"] {
@@ -348,7 +346,7 @@ impl Call {
     }
 }
 
-/// Counts a question as open while it is held.
+/// Marks a request to the client as unanswered until it is dropped.
 struct OpenQuestion<'a>(&'a Call);
 
 impl<'a> OpenQuestion<'a> {
@@ -365,7 +363,7 @@ impl Drop for OpenQuestion<'_> {
     }
 }
 
-/// Forgets the question when the handler stops waiting for its answer.
+/// Removes a request to the client from the session when the handler stops waiting for the answer.
 struct QuestionGuard<'a> {
     session: &'a crate::peer::session::Session,
     id: &'a bindpost_mcp_protocol::RequestId,

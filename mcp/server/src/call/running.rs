@@ -1,7 +1,7 @@
-//! [`RunningCall`]: what drives a call: its turn, its clock, its end.
+//! [`RunningCall`]: the future that runs a call, with its admission, timeout and cancellation.
 //!
-//! Most handlers are done when they are polled once, so everything that costs is made later: the
-//! timer, the stream, the entry in the session's list of running calls.
+//! Most handlers finish at the first poll. Therefore the timer, the stream and the entry in the session's
+//! list of running calls are created only when a call has to wait.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,12 +26,12 @@ use crate::error::{ProtocolError, ToolError};
 use crate::handler::context::Context;
 use crate::peer::stream::MessageStream;
 
-/// How many bytes a value takes in memory for each of its JSON text, roughly.
+/// The approximate number of bytes in memory for each byte of JSON text.
 const VALUE_SIZE: usize = 4;
 
-/// A call at work. Poll it to its end; drop it to cancel it.
+/// A running call. Poll it to its end, or drop it to cancel it.
 ///
-/// It ends with `None` when it was cancelled and no answer is wanted.
+/// Its output is `None` if the call was cancelled, because a cancelled request gets no response.
 #[derive(Debug)]
 pub struct RunningCall {
     call: Arc<Call>,
@@ -41,14 +41,14 @@ pub struct RunningCall {
     timer: Option<Pin<Box<Sleep>>>,
     as_task: bool,
     noted: bool,
-    /// What it holds of the client's while it waits.
+    /// The bytes of the request that are held while the call waits.
     held: Option<ByteReservation>,
     span: Span,
     started: Option<Instant>,
 }
 
 enum CallStage {
-    /// Waits for its turn; the handler has not begun.
+    /// The call is queued, and the handler has not started.
     Waiting(Box<PermitFuture>, Option<HandlerFuture>),
     Working(HandlerFuture),
     Over,
@@ -65,7 +65,7 @@ impl std::fmt::Debug for CallStage {
 }
 
 impl RunningCall {
-    /// Starts a handler, in turn with the others.
+    /// Starts a handler when the scheduler admits it.
     pub(crate) fn start(
         call: Arc<Call>,
         method: &'static str,
@@ -98,7 +98,7 @@ impl RunningCall {
         DispatchOutcome::Running(RunningCall::with(call, method, timeout, as_task, stage))
     }
 
-    /// Starts what takes no place from others and may take for ever: a listener.
+    /// Starts a listener. It needs no permit and has no timeout.
     pub(crate) fn start_listener(
         call: Arc<Call>,
         method: &'static str,
@@ -140,27 +140,27 @@ impl RunningCall {
         }
     }
 
-    /// The id of the request.
+    /// Returns the id of the request.
     pub fn id(&self) -> &RequestId {
         &self.call.id
     }
 
-    /// The call's own stream, if a message was sent by now.
+    /// Returns the call's own stream, if a message was sent already.
     pub fn stream(&self) -> Option<&Arc<MessageStream>> {
         self.call.own_stream.get()
     }
 
-    /// The call's own stream, made now if there is none yet.
+    /// Returns the call's own stream. Creates it if necessary.
     pub fn open_stream(&self) -> Option<&Arc<MessageStream>> {
         self.call.stream()
     }
 
-    /// Cancels the call from elsewhere.
+    /// Returns a handle that can cancel the call.
     pub fn canceller(&self) -> CallCanceller {
         CallCanceller(Arc::downgrade(&self.call))
     }
 
-    /// Whether the caller has stopped waiting.
+    /// Returns whether the call was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.call.is_cancelled()
     }
@@ -196,7 +196,7 @@ impl RunningCall {
         Poll::Ready(Some(answer))
     }
 
-    /// The round ends: the client is asked, or the call becomes a task.
+    /// Ends the round if the handler wants input from the client or wants to become a task.
     fn finish_round(&mut self) -> Option<Poll<Option<EncodedResponse>>> {
         if self.call.task.get().is_some() {
             return None;
@@ -222,12 +222,15 @@ impl RunningCall {
         let task = match made {
             Some(Ok(task)) => task,
             Some(Err(error)) => return self.finish_call(Err(error.into())),
-            None => return self.finish_call(Err(ProtocolError::Internal("tasks are off".to_owned()).into())),
+            None => {
+                let error = ProtocolError::Internal("tasks are not enabled".to_owned());
+                return self.finish_call(Err(error.into()));
+            }
         };
         let answer = self.encode("task", &task.to_task());
         let lifetime = task.lifetime();
         let _ = self.call.task.set(task);
-        // The store bounds how many tasks there are; the place among the running calls is for others.
+        // The task store has its own limit, so a task does not hold a permit.
         self.call.release_permit();
         let in_background = RunningCall {
             call: self.call.clone(),
@@ -253,9 +256,9 @@ impl RunningCall {
         EncodedResponse::from_message(message)
     }
 
-    /// The first time a call has to wait: make it known to those who may cancel it, and start its clock.
+    /// Registers the call for cancellation and starts its timeout, the first time it has to wait.
     ///
-    /// `false`: together, the calls that wait hold too much of what clients sent.
+    /// Returns `false` if the byte budget for waiting calls is exhausted.
     fn register_once(&mut self) -> bool {
         if !std::mem::replace(&mut self.noted, true) {
             if self.held.is_none() {
@@ -336,12 +339,12 @@ impl Future for RunningCall {
             {
                 let timeout = this.timeout.unwrap_or_default();
                 if this.call.task.get().is_some() {
-                    // It is forgotten now; nobody could fetch its result.
+                    // The task has expired, so its result cannot be fetched.
                     this.call.cancel();
                     continue;
                 }
                 if this.call.input_requests().open > 0 {
-                    // The user is thinking; that is not the handler's time.
+                    // The timeout does not include the time in which the user answers.
                     this.timer = Some(Box::pin(tokio::time::sleep(timeout)));
                     continue;
                 }
@@ -361,7 +364,8 @@ impl Future for RunningCall {
 impl Drop for RunningCall {
     fn drop(&mut self) {
         if !matches!(self.stage, CallStage::Over) {
-            // Nobody waits any more; what the handler started elsewhere can learn of it.
+            // The transport gave up the call, for instance because the client disconnected. Work that the
+            // handler spawned can see the cancellation.
             self.call.cancel();
             self.mark_over("dropped");
         }
@@ -376,12 +380,12 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
         .unwrap_or("no message")
 }
 
-/// Cancels a call from elsewhere.
+/// A handle that can cancel a call.
 #[derive(Debug, Clone)]
 pub struct CallCanceller(std::sync::Weak<Call>);
 
 impl CallCanceller {
-    /// Cancels it, if it still runs and has this id.
+    /// Cancels the call if it still runs and has this id. Returns whether it did.
     pub fn cancel_if(&self, id: &RequestId) -> bool {
         match self.0.upgrade().filter(|call| call.id == *id && call.is_awaited()) {
             Some(call) => {
@@ -392,7 +396,7 @@ impl CallCanceller {
         }
     }
 
-    /// Brings it to its graceful end if it is a listener; anything else goes on.
+    /// Ends the call with its result if it is a listener. Other calls continue.
     pub fn end_listening(&self) {
         if let Some(call) = self.0.upgrade() {
             call.ending.store(true, Ordering::Release);
@@ -402,7 +406,7 @@ impl CallCanceller {
         }
     }
 
-    /// Whether the call is over.
+    /// Returns whether the call has ended.
     pub fn is_over(&self) -> bool {
         self.0.strong_count() == 0
     }

@@ -1,8 +1,8 @@
-//! [`CallScheduler`]: which calls run now, and which call is next.
+//! [`CallScheduler`]: decides which calls run now and which call runs next.
 //!
-//! A call that finds a free place takes it by one atomic step. Only calls that have to wait meet a lock: they queue
-//! by caller, then by session, and each caller in turn gets the next free place. A client that has no call running
-//! need not wait for the calls of others at all while one of the extra places is free.
+//! A call gets a free permit by one atomic step. Only calls that have to wait take a lock. They queue by
+//! caller, then by session, and the callers take turns. A client without a running call can use one of the
+//! extra permits, so it need not wait for the calls of others.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -15,62 +15,63 @@ use tokio::sync::oneshot;
 
 use crate::auth::Caller;
 
-/// For every so many places there is an extra one, for clients that have no call running.
+/// The number of permits for each extra permit. Extra permits are for clients without a running call.
 const PLACES_PER_EXTRA: usize = 4;
 
-/// The places for running calls, and who waits for one.
+/// The permits of running calls, and the queue of waiting calls.
 #[derive(Debug)]
 pub(crate) struct CallScheduler {
     running: AtomicUsize,
     waiting: AtomicUsize,
-    /// Places for every call.
+    /// The permits for all calls.
     places: usize,
-    /// Places for clients that have no call running.
+    /// The extra permits for clients without a running call.
     extra: usize,
     most_waiting: usize,
     queue: Mutex<CallQueue>,
 }
 
-/// Whose call it is, as far as turns go.
+/// The client of a call, as the scheduler identifies it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ClientKey {
     pub(crate) caller: Caller,
     pub(crate) part: ClientPart,
 }
 
-/// What tells clients of one caller apart, above all anonymous ones.
+/// Distinguishes the clients of one caller, above all anonymous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ClientPart {
-    /// The session it belongs to, by its place in memory.
+    /// The session, identified by its memory address.
     Session(usize),
-    /// No session; the address it comes from.
+    /// The remote address, for calls without a session.
     Address(IpAddr),
-    /// Neither is known, or it does not matter.
+    /// All clients of the caller together.
     Any,
 }
 
 impl ClientKey {
-    /// Whose running calls count: all of an authenticated caller; otherwise those of the session or address.
+    /// Returns the key under which running calls are counted: an authenticated caller as a whole, an
+    /// anonymous one by session or address.
     fn holder(&self) -> ClientKey {
         let part = if self.caller.is_authenticated() { ClientPart::Any } else { self.part };
         ClientKey { caller: self.caller.clone(), part }
     }
 }
 
-/// What became of a wish to run.
+/// The outcome of a request for a permit.
 #[derive(Debug)]
 pub(crate) enum CallAdmission {
     Now(CallPermit),
     Later(PermitFuture),
-    /// Too many calls wait.
+    /// The queue is full.
     Refused,
 }
 
 #[derive(Debug, Default)]
 struct CallQueue {
-    /// In the order of their turns.
+    /// The callers, in the order of their turns.
     callers: VecDeque<CallerQueue>,
-    /// How many places each client holds, as far as known: calls that are done at once are never entered.
+    /// The number of permits that each client holds. Calls that finish at once are not counted.
     held: HashMap<ClientKey, usize>,
     last: u64,
 }
@@ -78,7 +79,7 @@ struct CallQueue {
 #[derive(Debug)]
 struct CallerQueue {
     caller: Caller,
-    /// In the order of their turns.
+    /// The clients of the caller, in the order of their turns.
     parts: VecDeque<ClientQueue>,
 }
 
@@ -110,7 +111,7 @@ impl CallScheduler {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a place if one is free; otherwise a place in the queue.
+    /// Grants a permit if one is free, and queues the call otherwise.
     pub(crate) fn admit(self: &Arc<Self>, key: impl FnOnce() -> ClientKey) -> CallAdmission {
         if self.waiting.load(Ordering::Relaxed) == 0 && self.occupy(self.places) {
             return CallAdmission::Now(CallPermit { turns: Some(self.clone()), holder: None });
@@ -118,7 +119,7 @@ impl CallScheduler {
         self.admit_or_queue(key(), true)
     }
 
-    /// The same for a call that has run before and goes on: the queue is never too full for it.
+    /// Admits a call that has run before and continues. It is never rejected.
     pub(crate) fn readmit(self: &Arc<Self>, key: ClientKey) -> CallAdmission {
         self.admit_or_queue(key, false)
     }
@@ -138,12 +139,12 @@ impl CallScheduler {
         }
         let (number, granted) = queue.push(key.clone());
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        // A place may have become free since the first look.
+        // A permit may have been released since the first check.
         self.grant_waiting(&mut queue);
         CallAdmission::Later(PermitFuture { turns: self.clone(), key, number, granted })
     }
 
-    /// Counts one more running call if fewer than `most` run.
+    /// Increments the number of running calls if it is below `most`.
     fn occupy(&self, most: usize) -> bool {
         let one_more = |running: usize| (running < most).then_some(running + 1);
         self.running.fetch_update(Ordering::SeqCst, Ordering::Relaxed, one_more).is_ok()
@@ -154,7 +155,7 @@ impl CallScheduler {
         CallPermit { turns: Some(self.clone()), holder: Some(holder) }
     }
 
-    /// Gives free places to those who wait.
+    /// Grants free permits to queued calls.
     fn grant_waiting(self: &Arc<Self>, queue: &mut CallQueue) {
         while self.waiting.load(Ordering::SeqCst) > 0 {
             let next = if self.occupy(self.places) {
@@ -171,7 +172,8 @@ impl CallScheduler {
             self.waiting.fetch_sub(1, Ordering::SeqCst);
             let place = self.grant_permit(queue, key.holder());
             if let Err(place) = call.granted.send(place) {
-                // The call was dropped meanwhile. The lock is held, so the place is given back by hand.
+                // The call was dropped meanwhile. The lock is held, so the permit cannot be
+                // released by `drop`.
                 place.give_back(queue);
             }
         }
@@ -198,7 +200,7 @@ impl CallQueue {
         (self.last, receiver)
     }
 
-    /// Takes out the call whose turn it is, of those that may run.
+    /// Removes and returns the next call among those that may run.
     fn pop(
         &mut self,
         may_run: impl Fn(&ClientKey, &HashMap<ClientKey, usize>) -> bool,
@@ -225,7 +227,7 @@ impl CallQueue {
         None
     }
 
-    /// Takes out a call that no longer waits; `false` if it is not there any more.
+    /// Removes a call that no longer waits. Returns `false` if it is not in the queue.
     fn remove(&mut self, key: &ClientKey, number: u64) -> bool {
         let Some(line) = self.callers.iter_mut().find(|line| line.caller == key.caller) else { return false };
         let Some(part) = line.parts.iter_mut().find(|line| line.part == key.part) else { return false };
@@ -236,8 +238,8 @@ impl CallQueue {
         removed
     }
 
-    /// Refuses the newest call of the client that has most of them waiting, if that one has more than this one
-    /// would have: of the caller with most, and if that is the same caller, of its session with most.
+    /// Rejects the newest call of the client with the most queued calls, if it has more than this client
+    /// would have. Callers are compared first. Within the same caller, its sessions are compared.
     fn displace_for(&mut self, key: &ClientKey) -> bool {
         let own = self.callers.iter().find(|line| line.caller == key.caller);
         let own_calls = own.map_or(0, CallerQueue::waiting);
@@ -280,16 +282,16 @@ impl CallerQueue {
     }
 }
 
-/// A place for a running call, free again when dropped.
+/// The permit of a running call. Dropping it releases it.
 #[derive(Debug)]
 pub(crate) struct CallPermit {
     turns: Option<Arc<CallScheduler>>,
-    /// Whose it is, once that was entered.
+    /// The client that holds the permit, once it was recorded.
     holder: Option<ClientKey>,
 }
 
 impl CallPermit {
-    /// Enters whose place it is. Calls that are done at once need not.
+    /// Records the client that holds the permit. Calls that finish at once need not do this.
     pub(crate) fn record_holder(&mut self, key: impl FnOnce() -> ClientKey) {
         if let (Some(turns), None) = (&self.turns, &self.holder) {
             let holder = key().holder();
@@ -326,8 +328,8 @@ impl Drop for CallPermit {
     }
 }
 
-/// A place in the queue. Ready when its turn comes, or with `None` when it was refused after all, in favour of a
-/// client with fewer calls.
+/// A queued call. It resolves to a permit, or to `None` if it was rejected in favour of a client
+/// with fewer calls.
 #[derive(Debug)]
 pub(crate) struct PermitFuture {
     turns: Arc<CallScheduler>,
@@ -350,6 +352,6 @@ impl Drop for PermitFuture {
         if queue.remove(&self.key, self.number) {
             self.turns.waiting.fetch_sub(1, Ordering::SeqCst);
         }
-        // A place that was granted but not taken is dropped with the receiver, after the lock.
+        // A permit that was granted but not received is dropped with the receiver, after the lock.
     }
 }

@@ -1,7 +1,7 @@
-//! Sealed states: what a client carries for us between two rounds of one request.
+//! Sealed states: the `requestState` that a client carries between two rounds of one request.
 //!
-//! A state is encrypted and authenticated, expires, is good for one use, and opens only together
-//! with what it was sealed for: the caller, the method and the parameters.
+//! A state is encrypted and authenticated. It expires, can be used once, and is bound to the caller, the
+//! method and the parameters.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 const NONCE: usize = 24;
-/// States that were used are remembered until they expire; past this many, the oldest are forgotten first.
+/// The maximum number of used states to remember until they expire. Beyond it, the oldest are forgotten.
 const MAX_REMEMBERED: usize = 100_000;
 
-/// Seals and opens states.
+/// Encrypts and decrypts states.
 pub(crate) struct StateSealer {
     cipher: XChaCha20Poly1305,
     lifetime: Duration,
@@ -27,25 +27,25 @@ pub(crate) struct StateSealer {
 
 #[derive(Serialize, Deserialize)]
 struct SealedState {
-    /// When it expires, in seconds since 1970.
+    /// The expiry, in seconds since 1970.
     until: u64,
-    /// What the client answered in earlier rounds.
+    /// The answers of the client in earlier rounds.
     answers: Map<String, Value>,
-    /// What it was asked in the last one.
+    /// The keys of the requests in the last round.
     asked: Vec<String>,
-    /// What the handler wants to find again.
+    /// The value that the handler gets back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     memory: Option<Value>,
 }
 
-/// What a client carries for us.
+/// The content of a state.
 #[derive(Debug, PartialEq)]
 pub(crate) struct RequestState {
-    /// What it answered in earlier rounds.
+    /// The answers of the client in earlier rounds.
     pub(crate) answers: Map<String, Value>,
-    /// What it was asked in the last one.
+    /// The keys of the requests in the last round.
     pub(crate) asked: Vec<String>,
-    /// What the handler wants to find again.
+    /// The value that the handler gets back.
     pub(crate) memory: Option<Value>,
 }
 
@@ -54,7 +54,7 @@ impl StateSealer {
         StateSealer { cipher: XChaCha20Poly1305::new(key.into()), lifetime, used: Mutex::default() }
     }
 
-    /// Seals what is needed in the next round; opens only with the same `bound`.
+    /// Seals a state for the next round. It opens only with the same `bound`.
     pub(crate) fn seal(&self, carried: RequestState, bound: &[u8]) -> Option<String> {
         let RequestState { answers, asked, memory } = carried;
         let mut nonce = [0; NONCE];
@@ -67,8 +67,8 @@ impl StateSealer {
         Some(URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// What was sealed; `None` if the state was altered, is expired or was used, or
-    /// belongs to another request or caller.
+    /// Opens a state. Returns `None` if it was altered, has expired, was used before, or belongs to another
+    /// request or caller.
     pub(crate) fn open(&self, sealed: &str, bound: &[u8]) -> Option<RequestState> {
         let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (nonce, sealed) = sealed.split_at_checked(NONCE)?;
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn opens_once_and_only_for_what_it_was_sealed_for() {
+    fn opens_once_and_only_with_the_same_binding() {
         let sealer = StateSealer::new(&[7; 32], Duration::from_secs(60));
         let sealed = sealer.seal(carried(), b"alice call").unwrap();
         assert_eq!(sealer.open(&sealed, b"bob call"), None);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_an_altered_or_foreign_state() {
+    fn rejects_an_altered_or_foreign_state() {
         let sealer = StateSealer::new(&[7; 32], Duration::from_secs(60));
         let sealed = sealer.seal(carried(), b"").unwrap();
         for at in [0, 10, sealed.len() - 1] {

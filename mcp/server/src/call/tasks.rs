@@ -18,16 +18,16 @@ use crate::peer::session::declares_extension;
 use crate::peer::subscriptions::{ChangeNotification, SubscriptionHub};
 use crate::transport::HeaderValues;
 
-/// How many tasks are kept, and for how long.
+/// The limits of the tasks extension.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskLimits {
-    /// Tasks kept at once.
+    /// The maximum number of tasks.
     pub tasks: usize,
-    /// Of one caller.
+    /// The maximum number of tasks of one caller.
     pub tasks_per_caller: usize,
-    /// How long a task is kept from its creation on.
+    /// How long a task exists after its creation.
     pub lifetime: Duration,
-    /// How often a client should ask.
+    /// The interval at which a client should poll a task.
     pub poll_interval: Duration,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct TaskStore {
     kept: Mutex<HashMap<String, Arc<TaskState>>>,
 }
 
-/// One task.
+/// One task with its owner and its call.
 #[derive(Debug)]
 pub(crate) struct TaskState {
     caller: Caller,
@@ -64,7 +64,7 @@ pub(crate) struct TaskState {
 #[derive(Debug)]
 struct TaskRecord {
     shown: Task,
-    /// What its result takes of the server's budget.
+    /// The bytes of the server's budget that the result uses.
     held: Option<ByteReservation>,
     waiting: HashMap<String, oneshot::Sender<Value>>,
 }
@@ -78,7 +78,7 @@ impl TaskStore {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a task of a call. A full store forgets what has expired, never what is still owed.
+    /// Creates a task for a call. Expired tasks are removed first. A full store rejects new tasks.
     pub(crate) fn make(&self, call: &Arc<Call>) -> Result<Arc<TaskState>, ProtocolError> {
         let now = timestamp();
         let shown = Task {
@@ -112,7 +112,7 @@ impl TaskStore {
         Ok(task)
     }
 
-    /// The task with this id, if it is this caller's.
+    /// Returns the task with this id, if it belongs to this caller and has not expired.
     fn find(&self, id: &str, caller: &Caller) -> Option<Arc<TaskState>> {
         let task = self.kept().get(id).cloned()?;
         (task.caller == *caller && !task.has_expired()).then_some(task)
@@ -140,7 +140,7 @@ impl TaskState {
         self.state().shown.clone()
     }
 
-    /// Changes the task unless it has ended, and tells who listens.
+    /// Changes the task unless it has ended, and notifies its listeners.
     fn change(&self, change: impl FnOnce(&mut TaskRecord)) {
         let shown = {
             let mut state = self.state();
@@ -154,7 +154,7 @@ impl TaskState {
         self.hub.announce(&ChangeNotification::Task(&shown));
     }
 
-    /// Asks the client and waits for `tasks/update`; `None` when the task ends first.
+    /// Requests input from the client and waits for `tasks/update`. Returns `None` if the task ends first.
     pub(crate) async fn request_input(
         &self,
         key: &str,
@@ -171,7 +171,7 @@ impl TaskState {
         answer.await.ok()
     }
 
-    /// Takes answers; keys nobody waits for are ignored.
+    /// Delivers answers to the handler. Unknown keys are ignored.
     fn update(&self, answers: Map<String, Value>) {
         self.change(|state| {
             for (key, answer) in answers {
@@ -186,7 +186,7 @@ impl TaskState {
         });
     }
 
-    /// Ends the task. `held` is what its result takes of the server's budget.
+    /// Ends the task. `held` reserves the bytes of the result.
     pub(crate) fn finish(&self, outcome: Result<Value, ErrorObject>, held: ByteReservation) {
         self.change(|state| {
             state.held = Some(held);
@@ -215,7 +215,7 @@ impl TaskState {
     }
 }
 
-/// Finds the task a request names, after the checks all three methods share.
+/// Returns the task that a request names, after the checks that all three methods share.
 fn find_named_task(inbound: &InboundRequest, method: &str) -> Result<Arc<TaskState>, ProtocolError> {
     let params = inbound.request.params();
     let capabilities = params.meta(meta::CLIENT_CAPABILITIES).and_then(|raw| raw.decode().ok());
@@ -271,7 +271,7 @@ pub(crate) fn cancel(inbound: InboundRequest, _headers: &dyn HeaderValues) -> Di
     }
 }
 
-/// Now, as RFC 3339 with milliseconds.
+/// Returns the current time as RFC 3339 with milliseconds.
 fn timestamp() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format_timestamp(since.as_secs(), since.subsec_millis())
@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timestamps_are_dates() {
+    fn timestamps_are_rfc_3339() {
         assert_eq!(format_timestamp(0, 0), "1970-01-01T00:00:00.000Z");
         assert_eq!(format_timestamp(951_782_399, 7), "2000-02-28T23:59:59.007Z");
         assert_eq!(format_timestamp(951_782_400, 0), "2000-02-29T00:00:00.000Z");

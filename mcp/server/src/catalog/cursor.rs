@@ -1,4 +1,4 @@
-//! [`ListCursor`]: the opaque text that asks for the next page of a list.
+//! [`ListCursor`]: the opaque pagination cursor of a list.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,20 +17,20 @@ pub enum ListKind {
     Prompts = 4,
 }
 
-/// A place in a list: after the entry with this number. Numbers never change while entries come
-/// and go, so a cursor stays right when the list changes between two pages.
+/// A position in a list, after the entry with this number. Numbers do not change when entries are added or
+/// removed, so a cursor stays valid when the list changes between two pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListCursor {
-    /// The list.
+    /// The list that the cursor belongs to.
     pub kind: ListKind,
-    /// The number of the last entry that was seen.
+    /// The number of the last entry of the page before.
     pub after: u64,
 }
 
 const CHECK: usize = 6;
 
 impl ListCursor {
-    /// As clients see it.
+    /// Encodes the cursor as opaque text for clients.
     pub fn encode(self) -> String {
         let mut bytes = vec![self.kind as u8];
         bytes.extend_from_slice(&self.after.to_be_bytes());
@@ -38,7 +38,7 @@ impl ListCursor {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// Reads a cursor of this list; `None` for anything we did not write.
+    /// Decodes a cursor of this list. Returns `None` for text that [`ListCursor::encode`] did not write.
     pub fn decode(kind: ListKind, text: &str) -> Option<ListCursor> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (data, tail) = bytes.split_at_checked(9)?;
@@ -50,7 +50,7 @@ impl ListCursor {
     }
 }
 
-/// Tells cursors of ours from invented ones. It is no secret: a cursor gives access to nothing.
+/// Returns a checksum that detects invalid cursors. It needs no secret, because a cursor grants no access.
 fn check(data: &[u8]) -> [u8; CHECK] {
     let digest = Sha256::new().chain_update(b"bindpost cursor").chain_update(data).finalize();
     let mut check = [0; CHECK];
@@ -64,7 +64,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn refuses_the_cursor_of_another_list() {
+    fn rejects_the_cursor_of_another_list() {
         let text = ListCursor { kind: ListKind::Tools, after: 7 }.encode();
         assert_eq!(ListCursor::decode(ListKind::Prompts, &text), None);
     }
@@ -77,7 +77,7 @@ mod tests {
         }
 
         #[test]
-        fn refuses_what_we_did_not_write(text in ".{0,40}") {
+        fn rejects_arbitrary_text(text in ".{0,40}") {
             prop_assert_eq!(ListCursor::decode(ListKind::Tools, &text), None);
         }
     }

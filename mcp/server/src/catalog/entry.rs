@@ -1,4 +1,5 @@
-//! What all kinds of entries have in common, and how several are registered at once.
+//! [`Entry`]: an entry of any kind, the builder methods that all kinds share, and the registration of several
+//! entries at once.
 
 use std::sync::Arc;
 
@@ -15,9 +16,9 @@ pub enum Entry {
     Tool(ToolEntry),
     /// A resource.
     Resource(ResourceEntry),
-    /// A family of resources.
+    /// A resource template.
     Template(TemplateEntry),
-    /// Resources that are listed when somebody asks.
+    /// A list of resources that is computed on request.
     ResourceList(ResourceListEntry),
     /// A prompt.
     Prompt(PromptEntry),
@@ -53,15 +54,15 @@ impl From<PromptEntry> for Entry {
     }
 }
 
-/// A value whose methods are entries: what `#[tools]` makes of an `impl` block.
+/// A value whose methods are entries. The attribute `#[tools]` on an `impl` block implements this trait.
 ///
 /// Register the value itself, or an `Arc` of it, with [`ServerBuilder::add`](crate::ServerBuilder::add).
 pub trait Toolbox: Send + Sync + 'static {
-    /// The entries; all of them share the value.
+    /// Returns the entries. All of them share the value.
     fn entries(self: Arc<Self>) -> Vec<Entry>;
 }
 
-/// Can be registered with [`ServerBuilder::add`](crate::ServerBuilder::add).
+/// A value that [`ServerBuilder::add`](crate::ServerBuilder::add) can register.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` holds no entries",
     label = "not an entry, a list of entries or a toolbox",
@@ -69,7 +70,7 @@ pub trait Toolbox: Send + Sync + 'static {
     note = "for a value with methods put `#[tools]` on its `impl` block and register the value"
 )]
 pub trait IntoEntries {
-    /// The entries.
+    /// Converts the value into its entries.
     fn into_entries(self) -> Vec<Entry>;
 }
 
@@ -107,31 +108,31 @@ impl<T: Toolbox> IntoEntries for Arc<T> {
 macro_rules! entry_methods {
     ($Entry:ident, $Run:literal) => {
         impl $Entry {
-            /// What it is for, for the model.
+            /// Sets the description for the model.
             pub fn description(mut self, description: impl Into<String>) -> $Entry {
                 self.definition.description = Some(description.into());
                 self
             }
 
-            /// Its name for people.
+            /// Sets the display name.
             pub fn title(mut self, title: impl Into<String>) -> $Entry {
                 self.definition.title = Some(title.into());
                 self
             }
 
-            /// Its pictures.
+            /// Sets the icons that a client may show for the entry.
             pub fn icons(mut self, icons: impl IntoIterator<Item = impl Into<Icon>>) -> $Entry {
                 self.definition.icons = icons.into_iter().map(Into::into).collect();
                 self
             }
 
-            /// Its `_meta`.
+            /// Sets the `_meta` of the definition.
             pub fn meta(mut self, meta: Meta) -> $Entry {
                 self.definition.meta = Some(meta);
                 self
             }
 
-            /// One more member of its `_meta`.
+            /// Adds a member to the `_meta` of the definition.
             pub fn with_meta(mut self, name: impl Into<String>, value: impl Serialize) -> $Entry {
                 if let Ok(value) = serde_json::to_value(value) {
                     self.definition.meta.get_or_insert_default().insert(name.into(), value);
@@ -139,44 +140,44 @@ macro_rules! entry_methods {
                 self
             }
 
-            #[doc = concat!("How long ", $Run, " may take, instead of the server's default; `None` for as long as it likes.")]
+            #[doc = concat!("Sets the timeout of ", $Run, " instead of the server's default. `None` means no timeout.")]
             pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> $Entry {
                 self.timeout = Some(timeout.into());
                 self
             }
 
-            /// Anybody may use it, known or not.
+            /// Permits every caller, authenticated or not.
             pub fn anonymous(self) -> $Entry {
                 self.access(AccessRule::anonymous())
             }
 
-            /// Users who have granted all of these scopes may use it, and API keys that have them. Applications
-            /// that act for themselves may not, unless `roles` lets them.
+            /// Permits users who granted all of these scopes, and API keys that have them. Applications
+            /// that act on their own behalf are rejected unless `roles` permits them.
             pub fn scopes(self, scopes: impl IntoIterator<Item = impl Into<String>>) -> $Entry {
                 let access = AccessRule::clone(&self.access).with_scopes(scopes);
                 self.access(access)
             }
 
-            /// Users need all of these roles besides the scopes.
+            /// Requires all of these roles of users, in addition to the scopes.
             pub fn user_roles(self, roles: impl IntoIterator<Item = impl Into<String>>) -> $Entry {
                 let access = AccessRule::clone(&self.access).with_user_roles(roles);
                 self.access(access)
             }
 
-            /// Applications that act for themselves and have all of these roles may use it. Users may not by
-            /// these, whatever their roles.
+            /// Permits applications that act on their own behalf and have all of these roles. These roles
+            /// do not permit users.
             pub fn roles(self, roles: impl IntoIterator<Item = impl Into<String>>) -> $Entry {
                 let access = AccessRule::clone(&self.access).with_roles(roles);
                 self.access(access)
             }
 
-            /// Who may use it.
+            /// Sets the callers that may use the entry.
             pub fn access(mut self, access: AccessRule) -> $Entry {
                 self.access = Arc::new(access);
                 self
             }
 
-            /// Where it was written, for messages about it.
+            /// Returns the source location of the entry, for error messages.
             pub(crate) fn origin(&self) -> &'static Location<'static> {
                 self.origin
             }

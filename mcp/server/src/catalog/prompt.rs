@@ -1,4 +1,4 @@
-//! Prompts: the entry, the get, and how a return value becomes a result. Completion of arguments.
+//! Prompts: the entry, `prompts/get`, and the conversion of return values. Completion of arguments.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -44,9 +44,9 @@ impl std::fmt::Debug for PromptEntry {
 }
 
 impl PromptEntry {
-    /// A prompt with this name, served by an async function.
+    /// Returns a prompt with this name and an async function as its handler.
     ///
-    /// A parameter [`Args<T>`](crate::Args) names the prompt's arguments by its type's fields.
+    /// The fields of `T` in a parameter [`Args<T>`](crate::Args) become the arguments of the prompt.
     #[track_caller]
     pub fn new<M, R, H>(name: impl Into<String>, handler: H) -> PromptEntry
     where
@@ -59,8 +59,8 @@ impl PromptEntry {
         })
     }
 
-    /// A prompt with this name that takes what the signature says; `run` fills its parameters by
-    /// [`CallParts::fill`]. This is what `#[prompt]` writes.
+    /// Returns a prompt with this name and an explicit signature. `run` fills its parameters with
+    /// [`CallParts::fill`]. The attribute `#[prompt]` generates calls of this function.
     #[track_caller]
     pub fn with_signature<R, Fut>(
         name: impl Into<String>,
@@ -71,7 +71,7 @@ impl PromptEntry {
         R: IntoPromptResult,
         Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
-        // An async block would keep the future twice, as what it holds and as what it awaits.
+        // An async block would store the future twice: captured and awaited.
         let run = move |parts: CallParts| -> HandlerFuture {
             Box::pin(run(parts).map(|returned| returned?.into_prompt_result().map(HandlerOutput::Prompt)))
         };
@@ -88,20 +88,20 @@ impl PromptEntry {
         }
     }
 
-    /// Its definition, all of it, instead of what the handler's types and the builder said.
+    /// Replaces the whole definition, which the handler's types and the builder have set.
     pub fn definition(mut self, definition: Prompt) -> PromptEntry {
         self.definition = definition;
         self
     }
 
-    /// Passes arguments on without checking them: the handler looks for itself, by
+    /// Disables the validation of arguments. The handler reads them with
     /// [`Context::arguments_json`](crate::Context::arguments_json).
     pub fn without_validation(mut self) -> PromptEntry {
         self.validates = false;
         self
     }
 
-    /// One more argument.
+    /// Adds an argument.
     pub fn argument(
         mut self,
         name: impl Into<String>,
@@ -117,7 +117,7 @@ impl PromptEntry {
         self
     }
 
-    /// Completes an argument from what the user typed so far.
+    /// Sets a function that completes an argument from the text typed so far.
     pub fn complete(
         mut self,
         argument: impl Into<String>,
@@ -127,8 +127,8 @@ impl PromptEntry {
         self
     }
 
-    /// The same by a function that has to wait, for instance for another service. It has as long as a get
-    /// ([`PromptEntry::timeout`]); one that fails or takes longer suggests nothing, and the log says why.
+    /// Sets an async function that completes an argument. Its timeout is [`PromptEntry::timeout`]. If it
+    /// fails or times out, it suggests nothing and the reason is logged.
     pub fn complete_with<Fut>(
         mut self,
         argument: impl Into<String>,
@@ -158,7 +158,7 @@ impl PromptEntry {
         }
     }
 
-    /// The arguments a client gave; every mistake in one answer.
+    /// Validates the arguments. The error lists every mistake.
     fn check(&self, given: Option<Value>) -> Result<BTreeMap<String, String>, String> {
         let given = match given {
             None | Some(Value::Null) => serde_json::Map::new(),
@@ -184,7 +184,7 @@ impl PromptEntry {
 
 entry_methods!(PromptEntry, "a get");
 
-/// The arguments that a type's schema describes.
+/// Returns the prompt arguments that the schema of a type describes.
 fn arguments_of(schema: &Value) -> Vec<PromptArgument> {
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -226,16 +226,16 @@ pub(crate) fn get(inbound: InboundRequest, _headers: &dyn HeaderValues) -> Dispa
 /// Suggests values for an argument.
 #[derive(Clone)]
 pub(crate) enum ArgumentCompleter {
-    /// At once.
+    /// A synchronous function.
     Now(Arc<Suggest>),
-    /// After a wait.
+    /// An asynchronous function.
     Later(Arc<SuggestLater>),
 }
 
 type Suggest = dyn Fn(&str) -> Vec<String> + Send + Sync;
 type SuggestLater = dyn Fn(String) -> Suggesting + Send + Sync;
 
-/// A completer at work.
+/// The future of an asynchronous completer.
 type Suggesting = Pin<Box<dyn Future<Output = Result<Vec<String>, ToolError>> + Send>>;
 
 impl ArgumentCompleter {
@@ -252,7 +252,7 @@ impl ArgumentCompleter {
         ArgumentCompleter::Later(Arc::new(move |typed| Box::pin(completer(typed))))
     }
 
-    /// Answers with what it suggests, now or by a call that waits for it.
+    /// Answers with the suggestions, at once or with a call that waits for them.
     fn start(&self, inbound: InboundRequest, typed: String, timeout: Option<Duration>) -> DispatchOutcome {
         let suggest = match self {
             ArgumentCompleter::Now(suggest) => {
@@ -261,7 +261,7 @@ impl ArgumentCompleter {
             ArgumentCompleter::Later(suggest) => suggest.clone(),
         };
         let call = Call::new(inbound, CallTarget::Completing);
-        // The clock is our own: when the time is up there is nothing to suggest, which is no error.
+        // The call has no timeout of its own, because a completer that times out is not an error.
         RunningCall::start(call, "completion/complete", None, false, |_| {
             Box::pin(async move {
                 let suggesting = suggest(typed);
@@ -281,14 +281,14 @@ impl ArgumentCompleter {
     }
 }
 
-/// At most as many as one answer may hold, and whether there are more.
+/// Truncates the suggestions to the maximum of one response and sets `hasMore`.
 fn truncate_suggestions(mut values: Vec<String>) -> Completion {
     let total = values.len();
     values.truncate(Completion::MOST);
     Completion { values, total: Some(total), has_more: Some(total > Completion::MOST) }
 }
 
-/// The result that carries a completion.
+/// Returns the result that contains a completion.
 pub(crate) fn completion_result(completion: Completion) -> Value {
     json!({"completion": completion})
 }
@@ -322,13 +322,13 @@ pub(crate) fn complete(inbound: InboundRequest, _headers: &dyn HeaderValues) -> 
     }
 }
 
-/// Can be the return value of a prompt's handler.
+/// A type that the handler of a prompt can return.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be what a prompt gives",
+    message = "`{Self}` cannot be the result of a prompt",
     note = "return text, a `PromptMessage`, several of them, or a `GetPromptResult`"
 )]
 pub trait IntoPromptResult: Send {
-    /// The result it stands for.
+    /// Converts the value into a result.
     fn into_prompt_result(self) -> Result<GetPromptResult, ToolError>;
 }
 

@@ -1,4 +1,4 @@
-//! Resources and templates: the entries, the read, and how a return value becomes a result.
+//! Resources and templates: the entries, `resources/read`, and the conversion of return values.
 
 use std::future::Future;
 use std::panic::Location;
@@ -28,10 +28,10 @@ use crate::handler::signature::Signature;
 use crate::server::{CachePolicy, ServerState};
 use crate::transport::HeaderValues;
 
-/// The handler behind a resource or a template; takes the entry's media type along.
+/// The handler of a resource or a template. Its second parameter is the media type of the entry.
 type Run = Arc<dyn Fn(CallParts, Option<String>) -> HandlerFuture + Send + Sync>;
 
-/// What a handler's value becomes, given what is read.
+/// Wraps a handler so that it returns a result for the URI that is read.
 fn erase<R, Fut>(run: impl Fn(CallParts) -> Fut + Send + Sync + 'static) -> Run
 where
     R: IntoResourceResult,
@@ -39,7 +39,7 @@ where
 {
     Arc::new(move |parts: CallParts, mime_type: Option<String>| {
         let context = parts.context.clone();
-        // An async block would keep the future twice, as what it holds and as what it awaits.
+        // An async block would store the future twice: captured and awaited.
         Box::pin(run(parts).map(move |returned| {
             let uri = context.uri().unwrap_or_default();
             let result = returned?.into_resource_result(uri, mime_type.as_deref())?;
@@ -48,7 +48,7 @@ where
     })
 }
 
-/// A handler as a function of what its parameters are filled from.
+/// Converts a handler into a function of its [`CallParts`].
 pub(crate) fn handler_fn<M, R, H>(
     handler: H,
 ) -> impl Fn(CallParts) -> Pin<Box<dyn Future<Output = Result<R, ToolError>> + Send>> + Send + Sync + 'static
@@ -74,7 +74,7 @@ pub struct ResourceEntry {
     fixed: Option<Arc<FixedText>>,
 }
 
-/// A text that does not change, and its encoded results.
+/// A constant text and its encoded results.
 struct FixedText {
     text: String,
     results: [OnceLock<Bytes>; Revision::ALL.len()],
@@ -87,7 +87,7 @@ impl std::fmt::Debug for ResourceEntry {
 }
 
 impl ResourceEntry {
-    /// A resource with this URI and name, served by an async function.
+    /// Returns a resource with this URI and name, and an async function as its handler.
     #[track_caller]
     pub fn new<M, R, H>(uri: impl Into<String>, name: impl Into<String>, handler: H) -> ResourceEntry
     where
@@ -97,8 +97,8 @@ impl ResourceEntry {
         ResourceEntry::with_signature(uri, name, H::signature(), handler_fn(handler))
     }
 
-    /// A resource that takes what the signature says; `run` fills its parameters by [`CallParts::fill`].
-    /// This is what `#[resource]` writes.
+    /// Returns a resource with an explicit signature. `run` fills its parameters with [`CallParts::fill`].
+    /// The attribute `#[resource]` generates calls of this function.
     #[track_caller]
     pub fn with_signature<R, Fut>(
         uri: impl Into<String>,
@@ -121,7 +121,7 @@ impl ResourceEntry {
         }
     }
 
-    /// A resource whose text does not change.
+    /// Returns a resource with a constant text.
     #[track_caller]
     pub fn text(uri: impl Into<String>, name: impl Into<String>, text: impl Into<String>) -> ResourceEntry {
         let fixed = Arc::new(FixedText { text: text.into(), results: Default::default() });
@@ -133,31 +133,31 @@ impl ResourceEntry {
         ResourceEntry { fixed: Some(fixed), ..entry }
     }
 
-    /// Its media type.
+    /// Sets the media type.
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> ResourceEntry {
         self.definition.mime_type = Some(mime_type.into());
         self
     }
 
-    /// Its size in bytes.
+    /// Sets the size of the content in bytes.
     pub fn size(mut self, size: u64) -> ResourceEntry {
         self.definition.size = Some(size);
         self
     }
 
-    /// Hints.
+    /// Sets the annotations: the intended audience, the priority and the time of the last modification.
     pub fn annotations(mut self, annotations: Annotations) -> ResourceEntry {
         self.definition.annotations = Some(annotations);
         self
     }
 
-    /// Its definition, all of it, instead of what the builder said.
+    /// Replaces the whole definition, which the builder has set.
     pub fn definition(mut self, definition: Resource) -> ResourceEntry {
         self.definition = definition;
         self
     }
 
-    /// The result of a read, encoded before, if the resource does not change.
+    /// Returns the encoded result of a resource with a constant text.
     pub(crate) fn fixed_result(&self, revision: Revision, server: &ServerState) -> Option<Bytes> {
         let fixed = self.fixed.as_ref()?;
         let result = fixed.results[revision.index()].get_or_init(|| {
@@ -173,7 +173,7 @@ impl ResourceEntry {
     }
 
     pub(crate) fn compile(&mut self) -> Result<(), String> {
-        // Encoded results belong to one server; a clone of an entry may go to another.
+        // Encoded results belong to one server, but a clone of the entry may be added to another.
         if let Some(fixed) = &mut self.fixed {
             *fixed = Arc::new(FixedText { text: fixed.text.clone(), results: Default::default() });
         }
@@ -187,14 +187,14 @@ impl ResourceEntry {
         self.signature.check()?;
         match self.signature.names().next() {
             None => Ok(()),
-            Some(name) => Err(format!("parameter {name:?} has no variable in {uri:?} to be filled from")),
+            Some(name) => Err(format!("parameter {name:?} cannot be filled: {uri:?} has no variables")),
         }
     }
 }
 
 entry_methods!(ResourceEntry, "a read");
 
-/// A family of resources: its definition and its handler.
+/// A resource template: its definition and its handler.
 #[derive(Clone)]
 pub struct TemplateEntry {
     pub(crate) definition: ResourceTemplate,
@@ -208,7 +208,7 @@ pub struct TemplateEntry {
     run: Run,
 }
 
-/// Which URIs a template covers, decided by somebody else: URI in, variables out.
+/// A custom function that matches a URI and returns the variables.
 type Matcher = Arc<dyn Fn(&str) -> Option<Vec<(String, String)>> + Send + Sync>;
 
 impl std::fmt::Debug for TemplateEntry {
@@ -218,8 +218,8 @@ impl std::fmt::Debug for TemplateEntry {
 }
 
 impl TemplateEntry {
-    /// Resources of this URI template, served by an async function;
-    /// [`Context::variable`](crate::Context::variable) gives the template's variables.
+    /// Returns a template for the resources of this URI template, with an async function as its handler.
+    /// [`Context::variable`](crate::Context::variable) returns the variables.
     #[track_caller]
     pub fn new<M, R, H>(uri_template: impl Into<String>, name: impl Into<String>, handler: H) -> TemplateEntry
     where
@@ -229,9 +229,9 @@ impl TemplateEntry {
         TemplateEntry::with_signature(uri_template, name, H::signature(), handler_fn(handler))
     }
 
-    /// Resources of this URI template that take what the signature says: its arguments are the
-    /// template's variables. `run` fills its parameters by [`CallParts::fill`]. This is what `#[resource]`
-    /// writes.
+    /// Returns a template with an explicit signature, whose arguments are the template's variables.
+    /// `run` fills its parameters with [`CallParts::fill`]. The attribute `#[resource]` generates calls
+    /// of this function.
     #[track_caller]
     pub fn with_signature<R, Fut>(
         uri_template: impl Into<String>,
@@ -260,20 +260,20 @@ impl TemplateEntry {
         }
     }
 
-    /// Their media type.
+    /// Sets the media type of the resources.
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> TemplateEntry {
         self.definition.mime_type = Some(mime_type.into());
         self
     }
 
-    /// Its definition, all of it, instead of what the builder said.
+    /// Replaces the whole definition, which the builder has set.
     pub fn definition(mut self, definition: ResourceTemplate) -> TemplateEntry {
         self.definition = definition;
         self
     }
 
-    /// Lets a function decide which URIs it covers and what the variables hold, instead of RFC 6570. The
-    /// template is then for people to read.
+    /// Sets a function that matches URIs and returns the variables, instead of RFC 6570 matching. The URI
+    /// template is then used in lists only.
     pub fn matched_by(
         mut self,
         matcher: impl Fn(&str) -> Option<Vec<(String, String)>> + Send + Sync + 'static,
@@ -282,7 +282,7 @@ impl TemplateEntry {
         self
     }
 
-    /// Completes a variable from what the user typed so far.
+    /// Sets a function that completes a variable from the text typed so far.
     pub fn complete(
         mut self,
         variable: impl Into<String>,
@@ -292,8 +292,8 @@ impl TemplateEntry {
         self
     }
 
-    /// The same by a function that has to wait, for instance for another service. It has as long as a read
-    /// ([`TemplateEntry::timeout`]); one that fails or takes longer suggests nothing, and the log says why.
+    /// Sets an async function that completes a variable. Its timeout is [`TemplateEntry::timeout`]. If it
+    /// fails or times out, it suggests nothing and the reason is logged.
     pub fn complete_with<Fut>(
         mut self,
         variable: impl Into<String>,
@@ -322,14 +322,14 @@ impl TemplateEntry {
             let known: Vec<&str> = template.variables().collect();
             let known = known.join(", ");
             return Err(format!(
-                "parameter {unknown:?} has no variable to be filled from; there are: {known}"
+                "parameter {unknown:?} has no variable in the URI template; the variables are: {known}"
             ));
         }
         self.template = Some(template);
         Ok(())
     }
 
-    /// Whether every URI this template covers is covered by the other one too, and the other way round.
+    /// Returns whether both templates match the same URIs.
     pub(crate) fn covers_the_same(&self, other: &TemplateEntry) -> bool {
         match (&self.template, &other.template) {
             (Some(one), Some(other)) => one.covers_the_same(other),
@@ -347,7 +347,7 @@ impl TemplateEntry {
 
 entry_methods!(TemplateEntry, "a read");
 
-/// A resource that can be read, whichever way it was found.
+/// A resource to read, from a resource entry or a template.
 pub(crate) struct ReadableResource {
     timeout: Option<Option<Duration>>,
     run: Run,
@@ -404,13 +404,14 @@ pub(crate) fn read(inbound: InboundRequest, _headers: &dyn HeaderValues) -> Disp
     })
 }
 
-/// Can be the return value of a resource's handler.
+/// A type that the handler of a resource can return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the contents of a resource",
     note = "return text, bytes, `ResourceContents`, several of them, or `Json<T>`"
 )]
 pub trait IntoResourceResult: Send {
-    /// The result it stands for; `uri` and `mime_type` are those of the entry.
+    /// Converts the value into a result. `uri` is the URI that is read, `mime_type` the media type
+    /// of the entry.
     fn into_resource_result(
         self,
         uri: &str,
@@ -470,7 +471,7 @@ impl IntoResourceResult for Vec<u8> {
     }
 }
 
-/// The value as JSON text.
+/// Returns the value as JSON text.
 impl<T: Serialize + Send> IntoResourceResult for Json<T> {
     fn into_resource_result(
         self,

@@ -1,4 +1,4 @@
-//! Resources that are listed when somebody asks, beside those that are always there.
+//! [`ResourceListEntry`]: resources that are listed by a handler, in addition to registered ones.
 
 use std::future::Future;
 use std::panic::Location;
@@ -14,9 +14,9 @@ use crate::handler::context::Context;
 use crate::handler::extract::{CallParts, Handler};
 use crate::handler::signature::Signature;
 
-/// Resources that are listed when somebody asks: those of one scheme.
+/// A list of the resources of one scheme, computed by a handler for each `resources/list`.
 ///
-/// They are read by a resource or a template like any other.
+/// A registered resource or template reads them, as it reads any other.
 #[derive(Clone)]
 pub struct ResourceListEntry {
     pub(crate) scheme: String,
@@ -36,7 +36,7 @@ impl std::fmt::Debug for ResourceListEntry {
 }
 
 impl ResourceListEntry {
-    /// Lists the resources of a scheme (`menu` for `menu://…`) by an async function.
+    /// Returns an entry that lists the resources of a scheme (`menu` for `menu://…`) with an async function.
     #[track_caller]
     pub fn new<M, R, H>(scheme: impl Into<String>, handler: H) -> ResourceListEntry
     where
@@ -46,7 +46,8 @@ impl ResourceListEntry {
         ResourceListEntry::with_signature(scheme, H::signature(), handler_fn(handler))
     }
 
-    /// The same with what the signature says. This is what `#[resource_list]` writes.
+    /// Returns an entry with an explicit signature. The attribute `#[resource_list]` generates calls
+    /// of this function.
     #[track_caller]
     pub fn with_signature<R, Fut>(
         scheme: impl Into<String>,
@@ -70,8 +71,8 @@ impl ResourceListEntry {
         }
     }
 
-    /// Who gets to see what it lists: any known caller, unless it says otherwise. It lists data, so that
-    /// counts whatever lists show otherwise.
+    /// Sets the callers that may see the listed resources. The default is every authenticated caller. The
+    /// rule applies for every [`ListVisibility`](crate::ListVisibility), because the list contains data.
     pub fn access(mut self, access: AccessRule) -> ResourceListEntry {
         self.access = Arc::new(access);
         self
@@ -84,7 +85,7 @@ impl ResourceListEntry {
     pub(crate) fn compile(&mut self) -> Result<(), String> {
         self.signature.check()?;
         if self.scheme.is_empty() || self.scheme.contains(':') {
-            return Err("it lists one scheme; write `menu` for `menu://…`".to_owned());
+            return Err("a resource list has one scheme; write `menu` for `menu://…`".to_owned());
         }
         match self.signature.names().next() {
             None => Ok(()),
@@ -92,27 +93,27 @@ impl ResourceListEntry {
         }
     }
 
-    /// What is there now.
+    /// Runs the handler and returns the resources.
     pub(crate) async fn list(&self, context: Context) -> Result<Vec<Resource>, ToolError> {
         let resources = (self.list)(CallParts::new(context, None)).await?;
         let scheme = |resource: &Resource| resource.uri.split(':').next().unwrap_or_default().to_owned();
         match resources.iter().find(|resource| scheme(resource) != self.scheme) {
             None => Ok(resources),
             Some(other) => {
-                let reason = format!("the list of {:?} gave {:?}", self.scheme, other.uri);
-                Err(ToolError::with_source("the list of resources is broken", reason))
+                let reason = format!("the list of scheme {:?} returned {:?}", self.scheme, other.uri);
+                Err(ToolError::with_source("the list of resources is invalid", reason))
             }
         }
     }
 }
 
-/// Can be the return value of a function that lists resources.
+/// A type that a handler of a list of resources can return.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no list of resources",
+    message = "`{Self}` is not a list of resources",
     note = "return `Vec<Resource>`, or a `Result` of one"
 )]
 pub trait IntoResourceList: Send {
-    /// The definitions.
+    /// Converts the value into the definitions of the resources.
     fn into_resource_list(self) -> Result<Vec<Resource>, ToolError>;
 }
 

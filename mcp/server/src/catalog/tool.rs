@@ -1,4 +1,4 @@
-//! Tools: the entry, the call, and how a return value becomes a result.
+//! Tools: the entry, `tools/call`, and the conversion of return values.
 
 use std::future::Future;
 use std::panic::Location;
@@ -27,15 +27,15 @@ use crate::transport::HeaderValues;
 
 type Run = dyn Fn(CallParts) -> HandlerFuture + Send + Sync;
 
-/// Whether a call of a tool may go on as a task.
+/// Whether a call of a tool runs as a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TaskSupport {
-    /// Never, unless the handler asks for it by [`Context::go_on_as_task`](crate::Context::go_on_as_task).
+    /// Never, except when the handler calls [`Context::go_on_as_task`](crate::Context::go_on_as_task).
     #[default]
     Never,
-    /// Whenever the client can deal with tasks.
+    /// Whenever the client supports tasks.
     WhenPossible,
-    /// Always; a client that cannot deal with tasks is refused.
+    /// Always. Calls of a client that does not support tasks are rejected.
     Required,
 }
 
@@ -51,9 +51,9 @@ pub struct ToolEntry {
     validates: bool,
     keeps_promises: bool,
     checks_name: bool,
-    /// What arguments are checked against, if it is not what lists show.
+    /// The schema that arguments are validated against, if it is not the listed one.
     checked_by: Option<Value>,
-    /// Whether the input schema is the one of the handler's types.
+    /// Whether the input schema is derived from the handler's types.
     is_derived: bool,
     input: Option<Arc<CompiledSchema>>,
     output: Option<Arc<CompiledSchema>>,
@@ -68,7 +68,8 @@ impl std::fmt::Debug for ToolEntry {
 }
 
 impl ToolEntry {
-    /// A tool with this name, served by an async function. The schemas come from the function's types.
+    /// Returns a tool with this name and an async function as its handler. The schemas are derived from the
+    /// types of the function.
     #[track_caller]
     pub fn new<M, R, H>(name: impl Into<String>, handler: H) -> ToolEntry
     where
@@ -82,14 +83,14 @@ impl ToolEntry {
         ToolEntry::with_signature(name, H::signature(), run).output_schema(R::output_schema())
     }
 
-    /// A tool with this name that takes what the signature says; `run` fills its parameters by
-    /// [`CallParts::fill`] and makes the result. This is what `#[tool]` writes.
+    /// Returns a tool with this name and an explicit signature. `run` fills its parameters with
+    /// [`CallParts::fill`] and returns the result. The attribute `#[tool]` generates calls of this function.
     ///
     /// ```
-    /// use bindpost_mcp_server::{Argument, IntoToolResult, Parts, Signature, ToolEntry};
+    /// use bindpost_mcp_server::{Argument, CallParts, IntoToolResult, Signature, ToolEntry};
     ///
     /// let signature = Signature::new().parameter::<String, _>(Argument::new("name"));
-    /// let greet = ToolEntry::with_signature("greet", signature, async |mut parts: Parts| {
+    /// let greet = ToolEntry::with_signature("greet", signature, async |mut parts: CallParts| {
     ///     let name: String = parts.fill("name")?;
     ///     format!("Hello, {name}").into_tool_result()
     /// });
@@ -103,7 +104,7 @@ impl ToolEntry {
     where
         Fut: Future<Output = Result<CallToolResult, ToolError>> + Send + 'static,
     {
-        // An async block would keep the future twice, as what it holds and as what it awaits.
+        // An async block would store the future twice: captured and awaited.
         let run =
             move |parts: CallParts| -> HandlerFuture { Box::pin(run(parts).map_ok(HandlerOutput::Tool)) };
         ToolEntry {
@@ -125,20 +126,20 @@ impl ToolEntry {
         }
     }
 
-    /// The schema of its arguments, instead of the one from the handler's types.
+    /// Sets the schema of the arguments, instead of the one derived from the handler's types.
     pub fn input_schema(mut self, schema: Value) -> ToolEntry {
         self.definition.input_schema = schema;
         self.is_derived = false;
         self
     }
 
-    /// The schema of its structured content, instead of the one from the handler's types.
+    /// Sets the schema of the structured content, instead of the one derived from the handler's types.
     pub fn output_schema(mut self, schema: impl Into<Option<Value>>) -> ToolEntry {
         self.definition.output_schema = schema.into();
         self
     }
 
-    /// All four hints, and no doubt left about any.
+    /// Sets all four hints.
     pub fn hints(self, hints: ToolHints) -> ToolEntry {
         let ToolHints { read_only, destructive, idempotent, open_world } = hints;
         self.annotate(|annotations| {
@@ -149,22 +150,22 @@ impl ToolEntry {
         })
     }
 
-    /// It changes nothing.
+    /// Sets `readOnlyHint`: the tool does not modify its environment.
     pub fn read_only(self) -> ToolEntry {
         self.annotate(|hints| hints.read_only_hint = Some(true))
     }
 
-    /// It may destroy something.
+    /// Sets `destructiveHint`: whether the tool may perform destructive updates.
     pub fn destructive(self, yes: bool) -> ToolEntry {
         self.annotate(|hints| hints.destructive_hint = Some(yes))
     }
 
-    /// Twice does the same as once.
+    /// Sets `idempotentHint`: repeated calls with the same arguments have no additional effect.
     pub fn idempotent(self) -> ToolEntry {
         self.annotate(|hints| hints.idempotent_hint = Some(true))
     }
 
-    /// It reaches out into the world.
+    /// Sets `openWorldHint`: whether the tool interacts with external systems.
     pub fn open_world(self, yes: bool) -> ToolEntry {
         self.annotate(|hints| hints.open_world_hint = Some(yes))
     }
@@ -174,44 +175,44 @@ impl ToolEntry {
         self
     }
 
-    /// Whether a call may go on as a task.
+    /// Sets whether calls run as tasks.
     pub fn task(mut self, support: TaskSupport) -> ToolEntry {
         self.task_support = support;
         self
     }
 
-    /// Passes arguments on without checking them against the schema: the handler checks for itself.
+    /// Disables the validation of arguments against the schema. The handler has to check them.
     pub fn without_validation(mut self) -> ToolEntry {
         self.validates = false;
         self
     }
 
-    /// Checks arguments against this schema, and shows the other one in lists.
+    /// Validates arguments against this schema. Lists still show the input schema.
     pub fn checked_by(mut self, schema: Value) -> ToolEntry {
         self.checked_by = Some(schema);
         self
     }
 
-    /// Passes structured content on without checking it against the output schema.
+    /// Disables the validation of structured content against the output schema.
     pub fn without_output_validation(mut self) -> ToolEntry {
         self.keeps_promises = false;
         self
     }
 
-    /// Takes any name, though most clients drop tools whose names have spaces or signs in them.
+    /// Allows any name. Most clients drop tools whose names contain spaces or special characters.
     pub fn any_name(mut self) -> ToolEntry {
         self.checks_name = false;
         self
     }
 
-    /// Its definition, all of it, instead of what the handler's types and the builder said.
+    /// Replaces the whole definition, which the handler's types and the builder have set.
     pub fn definition(mut self, definition: Tool) -> ToolEntry {
         self.definition = definition;
         self.is_derived = false;
         self
     }
 
-    /// Compiles what a call needs; refuses a definition that clients would drop.
+    /// Compiles the schemas. Rejects a definition that clients would drop.
     pub(crate) fn compile(&mut self) -> Result<(), String> {
         let name = &self.definition.name;
         let fits = (1..=128).contains(&name.len())
@@ -226,7 +227,7 @@ impl ToolEntry {
                           member of a struct";
             return Err(reason.to_owned());
         }
-        // Revisions before 2025-06-18 know the title by the annotations only.
+        // Revisions before 2025-06-18 have the title in the annotations only.
         if let (Some(title), Some(annotations)) = (&self.definition.title, &mut self.definition.annotations) {
             annotations.title.get_or_insert_with(|| title.clone());
         }
@@ -250,11 +251,11 @@ impl ToolEntry {
         Ok(())
     }
 
-    /// What is wrong with a result, given what the tool promised.
+    /// Returns how a result violates the output schema, or `None` if it is valid.
     pub(crate) fn output_violation(&self, result: &CallToolResult) -> Option<String> {
         let schema = self.output.as_ref().filter(|_| !result.is_error)?;
         match &result.structured_content {
-            None => Some("- there is no structured content".to_owned()),
+            None => Some("- the structured content is missing".to_owned()),
             Some(value) => schema.check(value).err(),
         }
     }
@@ -262,16 +263,16 @@ impl ToolEntry {
 
 entry_methods!(ToolEntry, "a call");
 
-/// What a call of a tool may do. They are hints for the model and the user, not promises.
+/// The hints about the behaviour of a tool. They are not guarantees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolHints {
-    /// It changes nothing.
+    /// The tool does not modify its environment.
     pub read_only: bool,
-    /// It may destroy something.
+    /// The tool may perform destructive updates.
     pub destructive: bool,
-    /// Twice does the same as once.
+    /// Repeated calls with the same arguments have no additional effect.
     pub idempotent: bool,
-    /// It reaches out into the world.
+    /// The tool interacts with external systems.
     pub open_world: bool,
 }
 
@@ -333,8 +334,10 @@ pub(crate) fn call(inbound: InboundRequest, headers: &dyn HeaderValues) -> Dispa
     let run = entry.run.clone();
     let task_support = entry.task_support;
     if task_support == TaskSupport::Required && inbound.revision().has_handshake() {
-        let text =
-            format!("Tool {:?} runs as a task; connect with 2026-07-28 and tasks", entry.definition.name);
+        let text = format!(
+            "Tool {:?} runs only as a task; use revision 2026-07-28 and the tasks extension",
+            entry.definition.name
+        );
         return inbound.answer(CallToolResult::error(text));
     }
     let call = Call::new(inbound, CallTarget::Tool(entry));
@@ -351,7 +354,8 @@ pub(crate) fn call(inbound: InboundRequest, headers: &dyn HeaderValues) -> Dispa
 }
 
 impl Call {
-    /// Whether this call may go on as a task: the server keeps tasks and the client declared them.
+    /// Returns whether this call may run as a task: the server has tasks enabled and the
+    /// client declared them.
     pub(crate) fn can_be_task(&self) -> bool {
         !self.revision().has_handshake()
             && self.server().tasks.is_some()
@@ -359,15 +363,15 @@ impl Call {
     }
 }
 
-/// Can be the return value of a tool's handler.
+/// A type that the handler of a tool can return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
     note = "return text, `Content`, several of them, a `CallToolResult`, or `Json<T>` for any serialisable value"
 )]
 pub trait IntoToolResult: Send {
-    /// The result it stands for.
+    /// Converts the value into a result.
     fn into_tool_result(self) -> Result<CallToolResult, ToolError>;
-    /// The schema of its structured content, if it has one.
+    /// Returns the schema of the structured content, if the type has one.
     fn output_schema() -> Option<Value> {
         None
     }

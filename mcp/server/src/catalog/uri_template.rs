@@ -1,18 +1,18 @@
-//! [`UriTemplate`]: which URIs a template covers, and what its variables hold.
+//! [`UriTemplate`]: matches URIs against a template and extracts the variables.
 //!
 //! Matching takes one pass without backtracking: a variable ends at the first occurrence of the
 //! literal that follows it.
 
 use percent::decode;
 
-/// The longest template and the longest URI that is looked at.
+/// The maximum length of a template and of a URI, in bytes.
 const MAX_LENGTH: usize = 8 * 1024;
 const MAX_VARIABLES: usize = 256;
 
-/// An RFC 6570 template, matched in reverse: URI in, variables out.
+/// An RFC 6570 template that is matched in reverse: it extracts the variables from a URI.
 ///
-/// `{id}` holds one path segment, `{+path}` may hold several, `{?q,page}` are query parameters in any
-/// order, each of them optional.
+/// `{id}` matches one path segment, `{+path}` one or more. `{?q,page}` matches query parameters in any
+/// order. Each of them is optional.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UriTemplate {
     parts: Vec<TemplatePart>,
@@ -22,9 +22,9 @@ pub struct UriTemplate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum TemplatePart {
     Literal(String),
-    /// One segment: no `/`, not even an encoded one.
+    /// One segment without `/`, even encoded.
     Segment(String),
-    /// Anything.
+    /// One or more segments.
     Reserved(String),
 }
 
@@ -86,7 +86,7 @@ impl UriTemplate {
         Ok(template)
     }
 
-    /// The variables' names, in order.
+    /// Returns the names of the variables, in order.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         let in_path = self.parts.iter().filter_map(|part| match part {
             TemplatePart::Literal(_) => None,
@@ -95,7 +95,7 @@ impl UriTemplate {
         in_path.chain(self.query.iter().map(String::as_str))
     }
 
-    /// Whether both cover the same URIs, whatever their variables are called.
+    /// Returns whether both templates match the same URIs. The names of the variables do not matter.
     pub(crate) fn covers_the_same(&self, other: &UriTemplate) -> bool {
         let same = |(one, other): (&TemplatePart, &TemplatePart)| match (one, other) {
             (TemplatePart::Literal(one), TemplatePart::Literal(other)) => one == other,
@@ -106,11 +106,11 @@ impl UriTemplate {
         self.parts.len() == other.parts.len() && self.parts.iter().zip(&other.parts).all(same)
     }
 
-    /// The variables of a URI that the template covers, decoded; `None` for any other URI.
+    /// Returns the decoded variables of a URI, or `None` if the template does not match.
     ///
-    /// A segment that decodes to a path (`..`, or with a slash, a backslash or a NUL in it) is not
-    /// covered: what a handler gets as one segment is one segment. Nor is a path that goes back up, or, behind
-    /// a slash, one that starts with a slash or a drive.
+    /// A segment does not match if it decodes to `.` or `..`, or to text with a slash, a backslash or a
+    /// NUL. A path does not match if it contains `.` or `..` segments. After a slash, it does not match
+    /// either if it starts with a slash, a backslash or a drive letter.
     pub fn matches(&self, uri: &str) -> Option<Vec<(String, String)>> {
         if uri.len() > MAX_LENGTH {
             return None;
@@ -136,7 +136,8 @@ impl UriTemplate {
                         return None;
                     }
                     let value = decode(value)?;
-                    // Behind a slash, a path that starts with one is not below it. Behind a scheme it is whole.
+                    // After a slash, an absolute path would leave the folder. After a scheme it is the
+                    // whole path.
                     let before = path.strip_suffix(rest).unwrap_or(path);
                     let below = before.ends_with('/') && !before.ends_with("://");
                     let fits = if one_segment {
@@ -173,16 +174,16 @@ fn check_variable_name(name: &str) -> Result<String, String> {
     if fits {
         Ok(name.to_owned())
     } else {
-        Err(format!("{name:?} is no variable name; letters, digits, `_`, `.` and `-` make one"))
+        Err(format!("{name:?} is not a valid variable name; use letters, digits, `_`, `.` and `-`"))
     }
 }
 
-/// Whether a path leads to where it says: no segment of it goes back up.
+/// Returns whether a path has no `.` or `..` segments and no NUL.
 fn has_no_dot_segments(path: &str) -> bool {
     !path.contains('\0') && path.split(['/', '\\']).all(|segment| segment != "." && segment != "..")
 }
 
-/// Whether joining the path to a folder would leave the folder.
+/// Returns whether a path is absolute, so that joining it to a folder would leave the folder.
 fn is_absolute(path: &str) -> bool {
     let mut letters = path.chars();
     path.starts_with(['/', '\\'])
@@ -194,7 +195,7 @@ fn is_one_segment(value: &str) -> bool {
 }
 
 mod percent {
-    /// Percent-decoding; `None` if the escapes are broken or the bytes are no UTF-8.
+    /// Percent-decodes text. Returns `None` if an escape is invalid or the bytes are not UTF-8.
     pub(crate) fn decode(text: &str) -> Option<String> {
         if !text.contains('%') {
             return Some(text.to_owned());
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_changes_nothing_for_the_path_before_it() {
+    fn a_query_does_not_affect_the_path() {
         let template = "file:///data/{+path}{?q}";
         assert_eq!(variables(template, "file:///data/a/b?q=1").as_deref(), Some("path=a/b q=1"));
         assert_eq!(variables(template, "file:///data//etc/passwd?q=1"), None);
@@ -233,7 +234,7 @@ mod tests {
             variables(template, "file:///data//etc/passwd?q=11111111111111111111111111111111111"),
             None
         );
-        // Where the path is cut does not fall into a character.
+        // The path is not split inside a character.
         assert_eq!(variables("{a}/x{?q}", "ü/x?q=1").as_deref(), Some("a=ü q=1"));
         assert_eq!(variables("{a}/ü{b}{?q}", "x/üy?q=1").as_deref(), Some("a=x b=y q=1"));
     }
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn covers_nothing_else() {
+    fn does_not_match_other_uris() {
         for (template, uri) in [
             ("a://{x}", "a://"),
             ("a://{x}", "a://1/2"),
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_templates_it_cannot_match() {
+    fn rejects_invalid_templates() {
         for bad in ["{", "}", "a{x}{y}", "{x}/{x}", "{}", "{?a}b", "{x y}", "a}b{c}"] {
             assert!(UriTemplate::parse(bad).is_err(), "{bad}");
         }

@@ -1,4 +1,4 @@
-//! [`Context`]: what a handler may ask about the call it serves.
+//! [`Context`]: the access of a handler to its call.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::handler::signature::decode_argument;
 use crate::peer::session::Session;
 use crate::transport::HttpRequest;
 
-/// A name as text would have to be read each time.
+/// A parsed header name, so that it is not parsed on each use.
 static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// What a handler may ask about the call it serves: who calls, with what, and is anybody still waiting.
+/// The access of a handler to its call: the client, the caller, the arguments, progress and cancellation.
 #[derive(Clone, Debug)]
 pub struct Context(Arc<Call>);
 
@@ -43,7 +43,7 @@ struct LogMessage<'a> {
     data: &'a Value,
 }
 
-/// A progress token is a string or an integer, like the id of a request.
+/// Returns whether a token is a string or an integer, like the id of a request.
 fn is_progress_token(token: &RawJson<'_>) -> bool {
     token.decode::<RequestId>().is_ok()
 }
@@ -57,18 +57,18 @@ impl Context {
         &self.0
     }
 
-    /// The name of the tool or prompt, or the URI of the resource.
+    /// Returns the name of the tool or prompt, or the URI of the resource.
     pub fn name(&self) -> &str {
         self.0.subject().name()
     }
 
-    /// The same as the client wrote it, where case does not matter.
+    /// Returns the name or URI as the client wrote it. It can differ in case from [`Context::name`].
     pub fn requested_name(&self) -> Cow<'_, str> {
         let params = self.0.params();
         params.text("name").or_else(|| params.text("uri")).unwrap_or_default()
     }
 
-    /// The method of the request.
+    /// Returns the method of the request.
     pub(crate) fn method(&self) -> &'static str {
         match self.0.subject() {
             CallTarget::Tool(_) => "tools/call",
@@ -80,17 +80,17 @@ impl Context {
         }
     }
 
-    /// The arguments as JSON text, exactly as the client wrote them; an absent object counts as empty.
+    /// Returns the arguments as JSON text, exactly as the client wrote them, or `{}` if the client sent none.
     pub fn arguments_json(&self) -> &str {
         self.given_arguments_json().unwrap_or("{}")
     }
 
-    /// The same; `None` if the client gave none.
+    /// Returns the arguments as JSON text, or `None` if the client sent none.
     pub fn given_arguments_json(&self) -> Option<&str> {
         self.0.params().get("arguments").filter(|raw| raw.is_object()).map(|raw| raw.as_json())
     }
 
-    /// One argument, or one variable of a URI, as a type of yours; `None` if it was not given.
+    /// Decodes one argument, or one variable of a URI. Returns `None` if it was not given.
     pub fn argument<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ToolError> {
         if let Some(text) = self.variable(name) {
             return decode_argument(name, text.into(), Some(self.method())).map(Some);
@@ -106,12 +106,12 @@ impl Context {
         }
     }
 
-    /// The same for an argument that must be there.
+    /// Decodes a required argument. It is an error if it was not given.
     pub fn required_argument<T: DeserializeOwned>(&self, name: &str) -> Result<T, ToolError> {
         self.argument(name)?.ok_or_else(|| ToolError::new(format!("argument {name:?} is missing")))
     }
 
-    /// The URI of the resource that is read.
+    /// Returns the URI of the resource that is read.
     pub fn uri(&self) -> Option<&str> {
         match self.0.subject() {
             CallTarget::Resource { uri, .. } => Some(uri),
@@ -119,7 +119,7 @@ impl Context {
         }
     }
 
-    /// A variable of the URI template.
+    /// Returns a variable of the URI template.
     pub fn variable(&self, name: &str) -> Option<&str> {
         match self.0.subject() {
             CallTarget::Resource { variables, .. } => {
@@ -129,7 +129,7 @@ impl Context {
         }
     }
 
-    /// All variables of the URI template, in order.
+    /// Returns all variables of the URI template, in order.
     pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
         let variables = match self.0.subject() {
             CallTarget::Resource { variables, .. } => variables.as_slice(),
@@ -138,42 +138,43 @@ impl Context {
         variables.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The HTTP request it came in: headers, cookies, method, address. `None` over a pipe.
+    /// Returns the HTTP request that carried the message. `None` on transports without HTTP, such as stdio.
     pub fn http(&self) -> Option<&HttpRequest> {
         self.0.http()
     }
 
-    /// The id of the session as the client names it over HTTP.
+    /// Returns the session id from the HTTP header `Mcp-Session-Id`.
     pub fn session_id(&self) -> Option<&str> {
         self.http()?.headers().get(&SESSION_ID)?.to_str().ok()
     }
 
-    /// Something that was given to the server; a parameter [`State<T>`](crate::State) is the usual way.
+    /// Returns a value that was added with [`ServerBuilder::state`](crate::ServerBuilder::state). The usual
+    /// way is a parameter [`State<T>`](crate::State).
     pub fn state<T: 'static>(&self) -> Option<&T> {
         self.0.server().states.get()
     }
 
-    /// The revision the client speaks.
+    /// Returns the revision that the client uses.
     pub fn revision(&self) -> Revision {
         self.0.revision()
     }
 
-    /// Who calls.
+    /// Returns the authenticated caller.
     pub fn caller(&self) -> &Caller {
         self.0.caller()
     }
 
-    /// The id of the request.
+    /// Returns the id of the request.
     pub fn request_id(&self) -> &RequestId {
         self.0.id()
     }
 
-    /// The session, in revisions that have one.
+    /// Returns the session, in legacy revisions.
     pub fn session(&self) -> Option<&Arc<Session>> {
         self.0.peer().session()
     }
 
-    /// Who the client says it is.
+    /// Returns the client's own name and version.
     pub fn client_info(&self) -> Option<Implementation> {
         match self.0.peer().session() {
             Some(session) => Some(session.client_info()),
@@ -181,7 +182,8 @@ impl Context {
         }
     }
 
-    /// The same as JSON text, as the client wrote it where nothing had to be kept.
+    /// Returns the client's own name and version as JSON text. Without a session it is the text that the
+    /// client wrote.
     pub fn client_info_json(&self) -> Option<Cow<'_, str>> {
         match self.0.peer().session() {
             Some(session) => session.client_info_json().map(Cow::Owned),
@@ -194,7 +196,7 @@ impl Context {
         }
     }
 
-    /// Whether the client has asked for log messages: by `logging/setLevel` in its session, or in the request.
+    /// Returns whether the client asked for log messages, with `logging/setLevel` or in the request.
     pub fn asked_for_logs(&self) -> bool {
         match self.0.peer().session() {
             Some(session) => session.requested_log_level().is_some(),
@@ -202,32 +204,33 @@ impl Context {
         }
     }
 
-    /// What the client says it can do.
+    /// Returns the capabilities that the client declared.
     pub fn capabilities(&self) -> ClientCapabilities {
         self.0.capabilities()
     }
 
-    /// One member of the request's `_meta`.
+    /// Returns one member of the request's `_meta`.
     pub fn meta(&self, name: &str) -> Option<Value> {
         self.0.params().meta(name)?.decode().ok()
     }
 
-    /// W3C trace context: the caller's span.
+    /// Returns the W3C `traceparent`: the span of the client.
     pub fn traceparent(&self) -> Option<Cow<'_, str>> {
         self.0.params().meta(meta::TRACEPARENT)?.as_text()
     }
 
-    /// W3C trace context: vendor data.
+    /// Returns the W3C `tracestate`: vendor-specific trace data.
     pub fn tracestate(&self) -> Option<Cow<'_, str>> {
         self.0.params().meta(meta::TRACESTATE)?.as_text()
     }
 
-    /// Tells how far the call is, if the client wants to know. `progress` must grow.
+    /// Sends a progress notification if the client asked for progress. `progress` must increase
+    /// with each call.
     pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let Some(token) = self.0.params().meta(meta::PROGRESS_TOKEN).filter(is_progress_token) else {
             return;
         };
-        // Tasks report by their status.
+        // Tasks report their progress by their status.
         if self.0.task().is_some() {
             return;
         }
@@ -237,7 +240,7 @@ impl Context {
         self.0.send(jsonrpc::encode_notification("notifications/progress", Some(&params)).into()).await;
     }
 
-    /// Sends a log message to the client, if it wants messages of this level.
+    /// Sends a log message to the client if it asked for messages of this level.
     pub async fn log(&self, level: LogLevel, logger: Option<&str>, data: impl Into<Value>) {
         if self.0.task().is_some() || self.0.log_level().is_none_or(|least| level < least) {
             return;
@@ -246,29 +249,29 @@ impl Context {
         self.0.send(jsonrpc::encode_notification("notifications/message", Some(&params)).into()).await;
     }
 
-    /// Whether the caller has stopped waiting.
+    /// Returns whether the call was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
     }
 
-    /// Waits until the caller has stopped waiting.
+    /// Waits until the call is cancelled.
     pub async fn cancelled(&self) {
         self.0.cancelled().await;
     }
 
-    /// Hangs up the call's stream: the client comes back for the rest (2025-11-25). Without a stream
-    /// that can be taken up again this does nothing.
+    /// Disconnects the call's stream. The client reconnects and resumes it (2025-11-25). This does nothing
+    /// if the stream cannot be resumed.
     pub fn hang_up(&self) {
         self.0.hang_up();
     }
 
-    /// Goes on as a task, if the client can deal with one: the request is answered with the task now,
-    /// and the result is fetched later. Does nothing otherwise.
+    /// Continues as a task if the client supports tasks. The request is answered with the task, and the
+    /// client fetches the result later. This does nothing otherwise.
     pub async fn go_on_as_task(&self) {
         self.0.go_on_as_task().await;
     }
 
-    /// The server, for announcing changes.
+    /// Returns the server, for instance to announce changes.
     pub fn server(&self) -> crate::server::Server {
         crate::server::Server::from_shared(self.0.server().clone())
     }

@@ -1,5 +1,4 @@
-//! How a handler's parameters are filled: [`Args`], [`State`], [`Context`], and whatever implements
-//! [`FromCall`].
+//! The parameters of handlers: [`Args`], [`State`], [`Context`], and all types that implement [`FromCall`].
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -14,14 +13,14 @@ use crate::handler::context::Context;
 use crate::handler::schema;
 use crate::handler::signature::Signature;
 
-/// What a handler's parameters are filled from.
+/// The source of a handler's parameters.
 #[derive(Debug)]
 pub struct CallParts {
     /// The call.
     pub context: Context,
-    /// The arguments, decoded when they were validated; taken by the parameter that wants them.
+    /// The arguments, if they were decoded for validation. A parameter may take them out.
     pub arguments: Option<Value>,
-    /// Whether every argument is a text: a prompt's, or the variables of a URI.
+    /// Whether every argument is a string: the arguments of a prompt, or the variables of a URI.
     pub(crate) are_texts: bool,
 }
 
@@ -53,7 +52,7 @@ impl CallParts {
         Ok(())
     }
 
-    /// The argument of this name, which is not there any more then.
+    /// Takes the argument of this name out.
     pub(crate) fn take_argument(&mut self, name: &str) -> Result<Option<Value>, ToolError> {
         Ok(self.arguments()?.get_mut(name).map(Value::take))
     }
@@ -63,7 +62,7 @@ fn invalid(error: serde_json::Error) -> ToolError {
     ToolError::new(format!("invalid arguments: {error}"))
 }
 
-/// Can be a parameter of a handler.
+/// A type that can be a parameter of a handler.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be filled from a call",
     label = "not a parameter of a handler",
@@ -73,7 +72,7 @@ pub trait FromCall: Sized + Send {
     /// Fills the parameter.
     fn from_call(parts: &mut CallParts) -> Result<Self, ToolError>;
 
-    /// Says what the parameter takes: the arguments, or some state.
+    /// Adds the needs of the parameter to the signature: arguments or state.
     fn describe(_signature: &mut Signature) {}
 }
 
@@ -87,7 +86,7 @@ impl FromCall for Context {
     }
 }
 
-/// The arguments, as a type of yours.
+/// A parameter with all arguments, decoded as `T`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Args<T>(pub T);
 
@@ -108,7 +107,8 @@ impl<T: DeserializeOwned + JsonSchema + Send> FromCall for Args<T> {
     }
 }
 
-/// Something that was given to [`ServerBuilder::state`](crate::ServerBuilder::state), found by its type.
+/// A parameter with a value that was added with [`ServerBuilder::state`](crate::ServerBuilder::state). It
+/// is found by its type.
 ///
 /// ```
 /// use bindpost_mcp_server::{Server, State, ToolEntry};
@@ -129,8 +129,8 @@ pub struct State<T>(pub T);
 
 impl<T: Clone + Send + Sync + 'static> FromCall for State<T> {
     fn from_call(parts: &mut CallParts) -> Result<State<T>, ToolError> {
-        // Entries are refused at start if their state is missing, so this is somebody's own entry.
-        let missing = || ToolError::new("this server lacks a part that the tool needs");
+        // Entries whose declared state is missing are rejected at start. So this handler did not declare it.
+        let missing = || ToolError::new("the server has no state of the type that the handler needs");
         parts.context.state::<T>().cloned().map(State).ok_or_else(missing)
     }
 
@@ -139,7 +139,7 @@ impl<T: Clone + Send + Sync + 'static> FromCall for State<T> {
     }
 }
 
-/// What entries share, one value of each type.
+/// The values that handlers share, one of each type.
 #[derive(Default)]
 pub(crate) struct StateMap(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
 
@@ -158,18 +158,19 @@ impl StateMap {
         self.0.get(&TypeId::of::<T>())?.downcast_ref()
     }
 
-    /// What a signature needs and is not there.
+    /// Checks that all state that a signature needs exists.
     pub(crate) fn check_signature(&self, signature: &Signature) -> Result<(), String> {
         match signature.states().iter().find(|(id, _)| !self.0.contains_key(id)) {
             None => Ok(()),
-            Some((_, name)) => {
-                Err(format!("it takes State<{name}>, which was never given; add `.state(…)` to the server"))
-            }
+            Some((_, name)) => Err(format!(
+                "it needs State<{name}>, which the server does not have; add `.state(…)` to the server"
+            )),
         }
     }
 }
 
-/// JSON Schema takes `1.0` for an integer, and models write it; Rust's integers do not.
+/// Converts floats such as `1.0` to integers. JSON Schema accepts them as integers, but Rust's integer
+/// types do not.
 pub(crate) fn normalize_integers(value: &mut Value) {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
@@ -187,7 +188,7 @@ pub(crate) fn normalize_integers(value: &mut Value) {
     }
 }
 
-/// The arguments as the JSON text the client wrote.
+/// A parameter with the arguments as the JSON text that the client wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawArguments(pub String);
 
@@ -201,7 +202,7 @@ impl FromCall for RawArguments {
     }
 }
 
-/// A value as structured content; its schema becomes the tool's `outputSchema`.
+/// A return value that becomes structured content. Its schema becomes the tool's `outputSchema`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
@@ -209,7 +210,7 @@ pub struct Json<T>(pub T);
 pub trait Handler<Marker, R>: Clone + Send + Sync + 'static {
     /// Fills the parameters and runs the function.
     fn run(&self, parts: CallParts) -> impl Future<Output = Result<R, ToolError>> + Send;
-    /// What it takes.
+    /// Returns the signature: the arguments and the state that the parameters need.
     fn signature() -> Signature;
 }
 

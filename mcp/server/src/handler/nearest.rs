@@ -1,6 +1,6 @@
-//! The name that was probably meant: for errors that teach.
+//! Suggestions for misspelled names in error messages.
 
-/// The known name that is spelled nearly the same, if there is one.
+/// Returns the known name with the most similar spelling, if one is similar enough.
 ///
 /// ```
 /// use bindpost_mcp_server::nearest::nearest;
@@ -10,19 +10,20 @@
 /// ```
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let wanted = letters(name);
-    // Of two letters each could be the other.
+    // At most a third of the letters may differ, so names of two letters have no suggestion.
     let most = wanted.len() / 3;
     let near = known.iter().map(|candidate| (distance(&wanted, &letters(candidate)), *candidate));
     near.filter(|(distance, _)| *distance <= most).min().map(|(_, candidate)| candidate)
 }
 
-/// What counts when names are compared: `allowedOrigins` is nearly `allowed_origins`.
+/// Returns the characters that are compared: lower case, without separators. So
+/// `allowedOrigins` equals `allowed_origins`.
 pub fn letters(name: &str) -> Vec<char> {
-    let counts = |character: &char| !['_', '-', '.'].contains(character);
-    name.chars().take(100).filter(counts).flat_map(char::to_lowercase).collect()
+    let is_letter = |character: &char| !['_', '-', '.'].contains(character);
+    name.chars().take(100).filter(is_letter).flat_map(char::to_lowercase).collect()
 }
 
-/// How many characters have to change, come, go, or trade places with the next one.
+/// Returns the edit distance: the number of substitutions, insertions, deletions and transpositions.
 pub fn distance(one: &[char], other: &[char]) -> usize {
     let mut above: Vec<usize> = (0..=other.len()).collect();
     let mut above_that: Vec<usize> = Vec::new();
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_distance_counts_what_has_to_change() {
+    fn the_distance_is_the_number_of_edits() {
         for (one, other, expected) in [
             ("", "", 0),
             ("", "abc", 3),

@@ -1,11 +1,11 @@
-//! [`ReturnType`]: how the return type of a function becomes a result, decided by its traits.
+//! [`ReturnType`]: converts the return value of a function into a result, depending on the traits
+//! of its type.
 //!
-//! A handler for [`ToolEntry::new`](crate::ToolEntry::new) returns something that says by itself what it
-//! becomes ([`IntoToolResult`]). A function with `#[tool]` may return any serialisable value as well, or a
-//! `Result` of one. Rust cannot say "this, or else that" about a type in one trait, so the choice is made
-//! where the type is known, by the order in which methods are found: the attribute writes
-//! `(&&&returns).tool_result(value)`, and the first of [`ContentReturn`], [`StructuredReturn`] and [`SerializedReturn`] that
-//! fits the type answers.
+//! A handler for [`ToolEntry::new`](crate::ToolEntry::new) returns a type that implements
+//! [`IntoToolResult`]. A function with `#[tool]` may also return any serialisable value, or a `Result` of
+//! one. One trait cannot express this choice, because Rust has no specialization. Therefore the choice is
+//! made by method resolution: the attribute generates `(&&&returns).tool_result(value)`, and Rust selects
+//! the first of [`ContentReturn`], [`StructuredReturn`] and [`SerializedReturn`] that the type implements.
 //!
 //! ```
 //! use bindpost_mcp_server::returns::*;
@@ -13,7 +13,7 @@
 //! #[derive(serde::Serialize)]
 //! struct Order { id: u32 }
 //!
-//! let returns = Returns::<Result<Order, String>>::new();
+//! let returns = ReturnType::<Result<Order, String>>::new();
 //! let value = returns.settle(Ok(Order { id: 7 }))?;
 //! let result = (&&&returns.of_value()).tool_result(value)?;
 //! assert_eq!(result.structured_content, Some(serde_json::json!({"id": 7})));
@@ -33,7 +33,7 @@ use crate::error::ToolError;
 use crate::handler::extract::Json;
 use crate::handler::schema;
 
-/// Stands for a return type.
+/// A marker for the return type `T`.
 #[derive(Debug)]
 pub struct ReturnType<T>(PhantomData<fn() -> T>);
 
@@ -44,20 +44,20 @@ impl<T> Default for ReturnType<T> {
 }
 
 impl<T> ReturnType<T> {
-    /// The return type `T`.
+    /// Returns the marker.
     pub fn new() -> ReturnType<T> {
         ReturnType::default()
     }
 }
 
-/// A `Result`: the error is told, the value counts.
+/// For a `Result`, an error becomes a [`ToolError`] and the type of the value decides the result.
 impl<T, E> ReturnType<Result<T, E>> {
-    /// The type of the value.
+    /// Returns the marker of the value's type.
     pub fn of_value(&self) -> ReturnType<T> {
         ReturnType::default()
     }
 
-    /// The value, or what to tell.
+    /// Returns the value, or the error as a [`ToolError`].
     pub fn settle(&self, value: Result<T, E>) -> Result<T, ToolError>
     where
         E: Into<ToolError>,
@@ -66,11 +66,11 @@ impl<T, E> ReturnType<Result<T, E>> {
     }
 }
 
-/// Any other type is its own value. The methods of `ReturnType<Result<…>>` come first.
+/// A return type that is not a `Result`. The methods of `ReturnType<Result<…>>` have precedence.
 pub trait InfallibleReturn<T> {
-    /// The type of the value.
+    /// Returns the marker of the value's type.
     fn of_value(&self) -> ReturnType<T>;
-    /// The value.
+    /// Returns the value, which is never an error.
     fn settle(&self, value: T) -> Result<T, ToolError>;
 }
 
@@ -83,11 +83,11 @@ impl<T> InfallibleReturn<T> for ReturnType<T> {
     }
 }
 
-/// What says by itself what it becomes: text, content, a whole result, `Json<T>`.
+/// A return type that implements [`IntoToolResult`]: text, content, a whole result, `Json<T>`.
 pub trait ContentReturn<T> {
-    /// The schema of its structured content, if it has one.
+    /// Returns the schema of the structured content, if the type has one.
     fn output_schema(&self) -> Option<Value>;
-    /// What a tool answers.
+    /// Converts the value into the result of a tool.
     fn tool_result(&self, value: T) -> Result<CallToolResult, ToolError>;
 }
 
@@ -100,11 +100,11 @@ impl<T: IntoToolResult> ContentReturn<T> for &&ReturnType<T> {
     }
 }
 
-/// What can be serialised and has a schema: structured content.
+/// A return type that can be serialised and has a schema. It becomes structured content.
 pub trait StructuredReturn<T> {
-    /// Its schema.
+    /// Returns the schema of the type.
     fn output_schema(&self) -> Option<Value>;
-    /// What a tool answers.
+    /// Converts the value into the result of a tool.
     fn tool_result(&self, value: T) -> Result<CallToolResult, ToolError>;
 }
 
@@ -117,11 +117,12 @@ impl<T: Serialize + JsonSchema> StructuredReturn<T> for &ReturnType<T> {
     }
 }
 
-/// What can be serialised: its JSON, as structured content too if it is an object.
+/// A return type that can only be serialised. It becomes JSON text, and structured content too if it
+/// is an object.
 pub trait SerializedReturn<T> {
-    /// None.
+    /// Returns `None`, because the type has no schema.
     fn output_schema(&self) -> Option<Value>;
-    /// What a tool answers.
+    /// Converts the value into the result of a tool.
     fn tool_result(&self, value: T) -> Result<CallToolResult, ToolError>
     where
         T: Returnable;
@@ -144,7 +145,7 @@ impl<T> SerializedReturn<T> for ReturnType<T> {
     }
 }
 
-/// Can be returned by a function with `#[tool]` or `#[resource]`: whatever can be serialised.
+/// A type that a function with `#[tool]` or `#[resource]` can return: every serialisable type.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be returned by an entry",
     label = "this type cannot be written as JSON",
@@ -155,9 +156,9 @@ pub trait Returnable: Serialize {}
 
 impl<T: Serialize> Returnable for T {}
 
-/// What says by itself what it becomes when it is read.
+/// A return type that implements [`IntoResourceResult`].
 pub trait ResourceReturn<T> {
-    /// The same.
+    /// Returns the value unchanged.
     fn contents(&self, value: T) -> T;
 }
 
@@ -167,9 +168,9 @@ impl<T: IntoResourceResult> ResourceReturn<T> for &ReturnType<T> {
     }
 }
 
-/// What can be serialised: a resource with its JSON as text.
+/// A return type that can only be serialised. It becomes a resource with JSON text.
 pub trait SerializedResourceReturn<T> {
-    /// Its JSON.
+    /// Wraps the value in [`Json`].
     fn contents(&self, value: T) -> Json<T>
     where
         T: Returnable;
@@ -184,8 +185,8 @@ impl<T> SerializedResourceReturn<T> for ReturnType<T> {
     }
 }
 
-/// Runs a function that waits without `.await` on a thread of its own, so that no other call waits for it.
-/// A call that is given up is answered then, though the function goes on to its end.
+/// Runs a blocking function on its own thread, so that it does not block other calls. If the call is
+/// cancelled or times out, the function still runs to its end.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ToolError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(value) => Ok(value),
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_that_a_type_can_say_counts() {
+    fn the_most_specific_conversion_is_selected() {
         let (text, schema) = result_of!(&'static str, "hello");
         assert_eq!((text, schema), (CallToolResult::text("hello"), None));
         let (number, schema) = result_of!(Result<f64, String>, Ok(1.5));
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told() {
+    fn an_error_becomes_a_tool_error() {
         let returns = ReturnType::<Result<Order, &'static str>>::new();
         assert_eq!(returns.settle(Err("sold out")).err().unwrap().to_string(), "sold out");
     }

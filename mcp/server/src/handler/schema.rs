@@ -1,4 +1,4 @@
-//! Argument schemas: derive, compile once, validate, explain.
+//! JSON Schemas of arguments and results: derivation from types, compilation, validation, error messages.
 
 mod pattern;
 
@@ -11,12 +11,13 @@ use serde_json::{Map, Value, json};
 use crate::handler::nearest::nearest;
 use pattern::CostlyPatterns;
 
-/// The largest schema that is compiled, and how many of its violations are named in one answer.
+/// The maximum size of a schema.
 const MAX_SCHEMA_BYTES: usize = 1024 * 1024;
+/// The maximum number of violations in one error message.
 const MAX_NAMED: usize = 50;
 const MAX_VALUE_SHOWN: usize = 80;
 
-/// The schema of a type, as a whole: what it refers to is in place, except where it refers to itself.
+/// Returns the schema of a type. Referenced schemas are inlined, except recursive ones.
 pub(crate) fn derive<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -27,7 +28,7 @@ pub(crate) fn derive<T: JsonSchema>() -> Value {
     schema.to_value()
 }
 
-/// The schema of what a type is written as.
+/// Returns the schema of the serialised form of a type.
 pub(crate) fn derive_output<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize().with(|settings| {
         settings.inline_subschemas = true;
@@ -46,14 +47,14 @@ fn drop_width(members: &mut Map<String, Value>) {
     }
 }
 
-/// Formats that say how wide a number of Rust is, which JSON does not know.
+/// Formats for the width of Rust's number types, which JSON does not have.
 const NUMBER_FORMATS: [&str; 14] = [
     "int8", "int16", "int32", "int64", "int128", "int", "uint8", "uint16", "uint32", "uint64", "uint128",
     "uint", "float", "double",
 ];
 
-/// A derived schema as clients see it: an optional member is left out, never null, and numbers have no
-/// width.
+/// Returns a derived schema in the form for clients: optional members do not allow null, and numbers
+/// have no width.
 pub(crate) fn for_clients(schema: &Value) -> Value {
     let mut schema = schema.clone();
     for_each_schema(&mut schema, &mut |members| {
@@ -70,8 +71,8 @@ pub(crate) fn for_clients(schema: &Value) -> Value {
     schema
 }
 
-/// A derived schema as arguments are checked against it: what is not described is a mistake, and numbers
-/// fit their width.
+/// Returns a derived schema in the form for validation: unknown members are invalid, and numbers must fit
+/// their width.
 pub(crate) fn for_checking(schema: &Value) -> Value {
     let mut schema = schema.clone();
     for_each_schema(&mut schema, &mut keep_width);
@@ -79,7 +80,8 @@ pub(crate) fn for_checking(schema: &Value) -> Value {
     schema
 }
 
-/// Refuses members that are not described. In a part of a composition only the whole knows them all.
+/// Forbids members that the schema does not describe. A part of a composition does not describe all
+/// members, so it is not closed by itself.
 fn forbid_unknown_members(schema: &mut Value, is_part: bool) {
     const SAYS_SO: [&str; 3] = ["additionalProperties", "unevaluatedProperties", "patternProperties"];
     const COMPOSES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
@@ -93,7 +95,7 @@ fn forbid_unknown_members(schema: &mut Value, is_part: bool) {
             ("properties" | "$defs" | "patternProperties", Value::Object(schemas)) => {
                 schemas.values_mut().for_each(|schema| forbid_unknown_members(schema, false));
             }
-            // A choice of whole values closes each; what is beside other members is a part.
+            // Alternatives are closed one by one, unless they are parts beside other properties.
             ("anyOf" | "oneOf" | "allOf", Value::Array(schemas)) => {
                 schemas.iter_mut().for_each(|schema| forbid_unknown_members(schema, is_part || describes));
             }
@@ -111,7 +113,7 @@ fn forbid_unknown_members(schema: &mut Value, is_part: bool) {
     members.insert(keyword.to_owned(), json!(false));
 }
 
-/// What a number of this width can be.
+/// Returns the minimum and maximum of a number of this width.
 fn width_of(format: &str) -> Option<(Value, Value)> {
     Some(match format {
         "int8" => (json!(i8::MIN), json!(i8::MAX)),
@@ -127,7 +129,7 @@ fn width_of(format: &str) -> Option<(Value, Value)> {
     })
 }
 
-/// What was said of a number stays within its width.
+/// Limits `minimum` and `maximum` of a number to its width.
 fn keep_width(members: &mut Map<String, Value>) {
     let Some((least, most)) = members.get("format").and_then(Value::as_str).and_then(width_of) else {
         return;
@@ -141,7 +143,7 @@ fn keep_width(members: &mut Map<String, Value>) {
     }
 }
 
-/// Makes the references of a schema right that becomes a part of another one, at this place.
+/// Adjusts the references of a schema that becomes a part of another one, at this JSON pointer.
 pub(crate) fn move_references(schema: &mut Value, place: &str) {
     for_each_schema(schema, &mut |members| {
         if let Some(Value::String(reference)) = members.get_mut("$ref")
@@ -177,7 +179,7 @@ fn required_of(members: &Map<String, Value>) -> Vec<String> {
     names.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
-/// Whether null fits.
+/// Returns whether a schema allows null.
 pub(crate) fn allows_null(schema: &Value) -> bool {
     let Value::Object(members) = schema else { return *schema == json!(true) };
     match members.get("type") {
@@ -192,7 +194,7 @@ pub(crate) fn allows_null(schema: &Value) -> bool {
     }
 }
 
-/// Takes null out of what fits, where something else is left.
+/// Removes null from the allowed values, if the schema allows other values too.
 fn drop_null(schema: &mut Value) {
     let Value::Object(members) = schema else { return };
     if let Some(Value::Array(types)) = members.get_mut("type") {
@@ -221,12 +223,13 @@ fn drop_null(schema: &mut Value) {
     }
 }
 
-/// A compiled JSON Schema that explains what breaks it.
+/// A compiled JSON Schema with readable validation errors.
 ///
 /// ```
-/// use bindpost_mcp_server::Schema;
+/// use bindpost_mcp_server::CompiledSchema;
 ///
-/// let schema = Schema::compile(&serde_json::json!({"properties": {"size": {"type": "integer"}}})).unwrap();
+/// let schema = serde_json::json!({"properties": {"size": {"type": "integer"}}});
+/// let schema = CompiledSchema::compile(&schema).unwrap();
 /// let explained = schema.check(&serde_json::json!({"size": "large"})).unwrap_err();
 /// assert_eq!(explained, "- /size: \"large\" is not of type \"integer\"");
 /// ```
@@ -234,19 +237,19 @@ fn drop_null(schema: &mut Value) {
 pub struct CompiledSchema {
     validator: Validator,
     source: Value,
-    /// Patterns that need a budget; `None` for nearly all schemas.
+    /// The patterns that need a budget of steps. `None` for nearly all schemas.
     costly: Option<CostlyPatterns>,
 }
 
 impl CompiledSchema {
-    /// Compiles the schema of a handler's own types. Formats are checked: the types mean them.
+    /// Compiles the schema of a handler's own types. It validates formats too.
     pub(crate) fn compile_derived(schema: &Value) -> Result<CompiledSchema, String> {
         CompiledSchema::compile_as(&for_checking(schema), true)
     }
 
-    /// Compiles a schema: 2020-12 unless it names another dialect. References outside it are refused,
-    /// never fetched. Patterns are matched in one pass over the text. Those that look around or back take more, and have a
-    /// budget of steps for each check; a value that needs more is refused.
+    /// Compiles a schema. The default dialect is 2020-12. External references are rejected and never
+    /// fetched. Patterns are matched in linear time. Patterns with look-around or back-references have a
+    /// budget of steps for each check, and a value that needs more is invalid.
     pub fn compile(schema: &Value) -> Result<CompiledSchema, String> {
         CompiledSchema::compile_as(schema, false)
     }
@@ -268,7 +271,8 @@ impl CompiledSchema {
         };
         let options =
             || jsonschema::options().with_draft(draft).offline().should_validate_formats(checks_formats);
-        // The engine that matches in one pass takes nearly all patterns; what it does not take fails here.
+        // The linear-time engine supports nearly all patterns. This fails for a pattern that it
+        // does not support.
         if let Ok(validator) = options().with_pattern_options(PatternOptions::regex()).build(schema) {
             return Ok(CompiledSchema { validator, source: schema.clone(), costly: None });
         }
@@ -285,7 +289,7 @@ impl CompiledSchema {
             .map_err(|error| format!("{}: {error}", error.instance_path()))
     }
 
-    /// Every violation with its path, one line each; `Ok` if there is none.
+    /// Validates a value. The error has one line for each violation, with its path.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         if self.within_budget(value, || self.validator.is_valid(value))? {
             return Ok(());
@@ -297,7 +301,7 @@ impl CompiledSchema {
             let kind = error.kind();
             matches!(kind, ValidationErrorKind::OneOfNotValid { .. } | ValidationErrorKind::AnyOf { .. })
         };
-        // Where no choice fits, nobody can say which members are known.
+        // If no alternative matches, the known members are undefined, so unknown ones are not reported.
         let is_idle = |error: &ValidationError<'_>| {
             matches!(error.kind(), ValidationErrorKind::UnevaluatedProperties { .. })
                 && errors
@@ -315,7 +319,7 @@ impl CompiledSchema {
         Err(lines.join("\n"))
     }
 
-    /// Does something with the validator, unless that would take too many steps for some pattern.
+    /// Runs the validator. Returns an error if a pattern needs too many steps.
     fn within_budget<T>(&self, value: &Value, run: impl FnOnce() -> T) -> Result<T, String> {
         let Some(costly) = &self.costly else { return Ok(run()) };
         let refused = |exhausted: pattern::UndecidedMatch| {
@@ -331,12 +335,12 @@ impl CompiledSchema {
         costly.take_undecided().map_or(Ok(done), refused)
     }
 
-    /// Where, what is wrong, and what would be right.
+    /// Adds the lines for one violation: where it is, what is wrong, and what would be valid.
     fn explain(&self, error: &ValidationError<'_>, lines: &mut Vec<String>) {
         let instance = error.instance();
         let text = match error.kind() {
             ValidationErrorKind::AdditionalProperties { unexpected } => self.unknown(error, unexpected, true),
-            // Parts of the schema know of more members than those beside it.
+            // Other parts of the schema describe more members than those beside it.
             ValidationErrorKind::UnevaluatedProperties { unexpected } => {
                 self.unknown(error, unexpected, false)
             }
@@ -344,7 +348,7 @@ impl CompiledSchema {
                 format!("{instance} is not one of {}", join_values(options.as_array().into_iter().flatten()))
             }
             ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
-                // The choice that was meant is of the same kind, and has the same name; null is never meant.
+                // The intended alternative has the same type and the same constants. Null is never intended.
                 let path = error.instance_path();
                 let is_another = |error: &ValidationError<'_>| match error.kind() {
                     ValidationErrorKind::Type { .. } => error.instance_path() == path,
@@ -368,19 +372,20 @@ impl CompiledSchema {
         lines.push(violation_line(error.instance_path(), &text));
     }
 
-    /// What is to be said of members that nobody knows; `all` if those beside them are all there are.
+    /// Returns the message for unknown members. `all` means that the members beside them are the
+    /// only valid ones.
     fn unknown(&self, error: &ValidationError<'_>, unexpected: &[String], all: bool) -> String {
         let known = self.names_beside(error);
         let unknown = |name: &String| match nearest(name, &known) {
             Some(meant) => format!("{name:?} is unknown; did you mean {meant:?}?"),
             None if !all => format!("{name:?} is unknown here"),
-            None if known.is_empty() => format!("{name:?} is unknown; nothing is taken here"),
+            None if known.is_empty() => format!("{name:?} is unknown; no members are allowed here"),
             None => format!("{name:?} is unknown; known: {}", known.join(", ")),
         };
         unexpected.iter().map(unknown).collect::<Vec<_>>().join("; ")
     }
 
-    /// The names of the properties that the schema describes where an unknown one was found.
+    /// Returns the names of the properties that the schema describes beside an unknown one.
     fn names_beside(&self, error: &ValidationError<'_>) -> Vec<&str> {
         let path = error.schema_path().to_string();
         let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
@@ -389,14 +394,14 @@ impl CompiledSchema {
     }
 }
 
-/// One violation, with its place.
+/// Formats one violation with its path.
 fn violation_line(path: &jsonschema::paths::Location, text: &str) -> String {
     let path = path.to_string();
     let place = if path.is_empty() { String::new() } else { format!("{path}: ") };
     format!("- {place}{}", shorten(text))
 }
 
-/// The values that would have been right.
+/// Returns the constants that would have been valid.
 fn constants_of<'a>(error: &'a ValidationError<'_>) -> Vec<&'a Value> {
     match error.kind() {
         ValidationErrorKind::Constant { expected_value } => vec![expected_value],
@@ -411,7 +416,7 @@ fn join_values<'a>(values: impl IntoIterator<Item = &'a Value>) -> String {
     values.join(", ")
 }
 
-/// An error repeats what it is about; a long one is cut in the middle.
+/// Shortens a long error message in the middle, because it can contain the invalid value.
 pub(crate) fn shorten(message: &str) -> String {
     let count = message.chars().count();
     if count <= 4 * MAX_VALUE_SHOWN {
@@ -446,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_it_would_have_to_fetch_or_does_not_know() {
+    fn rejects_external_references_and_unknown_dialects() {
         for (schema, why) in [
             (json!({"$ref": "https://example.com/schema"}), "example.com"),
             (json!({"$ref": "file:///etc/passwd"}), "passwd"),
@@ -460,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_value_is_cut_and_a_hostile_pattern_ends() {
+    fn a_long_value_is_shortened_and_a_costly_pattern_ends() {
         let schema = CompiledSchema::compile(&json!({"type": "number"})).unwrap();
         assert!(schema.check(&json!("x".repeat(100_000))).unwrap_err().len() < 1000);
         let schema = CompiledSchema::compile(&json!({"pattern": "^(a+)+(?=b)$"})).unwrap();

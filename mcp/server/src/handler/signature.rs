@@ -1,8 +1,8 @@
-//! [`Signature`]: what a handler takes, parameter by parameter: arguments and the state it needs.
+//! [`Signature`]: the arguments and the state that the parameters of a handler need.
 //!
-//! Whether a parameter is an argument or something else is decided by its type's traits, never by how
-//! the type is spelled: what implements [`FromCall`] is filled from the call, what can be deserialised
-//! and has a schema is the argument of that name.
+//! The traits of a parameter's type decide whether it is an argument, never the spelling of the type. A
+//! type that implements [`FromCall`] is filled from the call. A type that can be deserialised and has a
+//! schema is the argument of that name.
 
 use std::any::TypeId;
 
@@ -16,7 +16,7 @@ use crate::handler::extract::{CallParts, FromCall, normalize_integers};
 use crate::handler::returns::to_json;
 use crate::handler::schema::{self, CompiledSchema};
 
-/// What a handler takes.
+/// The arguments and the state that a handler needs.
 ///
 /// ```
 /// use bindpost_mcp_server::{Argument, Signature, State};
@@ -41,48 +41,48 @@ fn any_object() -> Value {
 }
 
 impl Signature {
-    /// Takes nothing.
+    /// Returns a signature without parameters.
     pub fn new() -> Signature {
         Signature::default()
     }
 
-    /// One more parameter: an argument, or whatever its type stands for.
+    /// Adds a parameter. Its type decides whether it is an argument.
     pub fn parameter<P: Parameter<M>, M>(mut self, argument: Argument) -> Signature {
         P::describe(&mut self, argument);
         self
     }
 
-    /// All arguments are one value with this schema.
+    /// Declares that one parameter takes all arguments as a value with this schema.
     pub fn takes_all(&mut self, schema: Value) {
         if self.whole.is_some() {
             self.mistakes.push("two parameters take all arguments; keep one `Args<T>`".to_owned());
         }
-        // Any JSON fits `true`; arguments are an object all the same.
+        // The schema `true` allows any JSON, but arguments are always an object.
         let says_nothing = schema.as_object().is_none_or(Map::is_empty);
         self.whole = Some(if says_nothing { any_object() } else { schema });
     }
 
-    /// It can look at the arguments by itself.
+    /// Declares that the handler can read the arguments from the call.
     pub(crate) fn sees_the_call(&mut self) {
         self.sees_call = true;
     }
 
-    /// It needs a state of this type.
+    /// Declares that the handler needs state of this type.
     pub fn needs_state<T: 'static>(&mut self) {
         self.states.push((TypeId::of::<T>(), std::any::type_name::<T>()));
     }
 
-    /// The schema of the arguments, as clients see it.
+    /// Returns the schema of the arguments in the form for clients.
     pub fn schema(&self) -> Value {
         schema::for_clients(&self.derived_schema())
     }
 
-    /// Whether arguments that it does not name may be there: somebody who sees the call may want them.
+    /// Returns whether undeclared arguments are allowed, because the handler may read them from the call.
     pub(crate) fn allows_unknown_arguments(&self) -> bool {
         self.sees_call && !self.takes_arguments()
     }
 
-    /// The schema as the types give it: what clients need not read is still in it.
+    /// Returns the schema as it is derived from the types, with details that clients do not get.
     pub(crate) fn derived_schema(&self) -> Value {
         if let Some(whole) = &self.whole {
             return whole.clone();
@@ -103,7 +103,7 @@ impl Signature {
         schema
     }
 
-    /// The names of the single arguments.
+    /// Returns the names of the single arguments.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.arguments.iter().map(|(name, ..)| name.as_str())
     }
@@ -116,13 +116,13 @@ impl Signature {
         &self.states
     }
 
-    /// What is wrong with it, if anything is.
+    /// Checks the signature. The error lists every mistake.
     pub(crate) fn check(&self) -> Result<(), String> {
         let mut mistakes = self.mistakes.clone();
         if self.whole.is_some()
             && let Some((name, ..)) = self.arguments.first()
         {
-            mistakes.push(format!("takes all arguments by `Args<T>` and {name:?} besides; keep one way"));
+            mistakes.push(format!("`Args<T>` takes all arguments, so {name:?} cannot be one too; keep one"));
         }
         for (index, (name, schema, _)) in self.arguments.iter().enumerate() {
             let bounds = [("minimum", "maximum"), ("minLength", "maxLength"), ("minItems", "maxItems")];
@@ -131,8 +131,9 @@ impl Signature {
                 if let (Some(low), Some(high)) = (bound(least), bound(most))
                     && low > high
                 {
-                    let reason =
-                        format!("nothing fits argument {name:?}: {least} {low} is above {most} {high}");
+                    let reason = format!(
+                        "argument {name:?} accepts no value: {least} {low} is greater than {most} {high}"
+                    );
                     mistakes.push(reason);
                 }
             }
@@ -140,7 +141,7 @@ impl Signature {
                 && let Ok(schema) = CompiledSchema::compile(schema)
                 && let Err(violations) = schema.check(default)
             {
-                mistakes.push(format!("the default of argument {name:?} does not fit it: {violations}"));
+                mistakes.push(format!("the default of argument {name:?} is invalid: {violations}"));
             }
             if self.arguments[..index].iter().any(|(other, ..)| other == name) {
                 mistakes.push(format!("argument {name:?} appears twice"));
@@ -150,7 +151,7 @@ impl Signature {
     }
 }
 
-/// One argument: its name, and what is said of it beside its type.
+/// One argument: its name, and schema keywords in addition to its type.
 #[derive(Clone, Debug, Default)]
 pub struct Argument {
     name: String,
@@ -159,17 +160,17 @@ pub struct Argument {
 }
 
 impl Argument {
-    /// The argument of this name.
+    /// Returns an argument with this name.
     pub fn new(name: impl Into<String>) -> Argument {
         Argument { name: name.into(), ..Argument::default() }
     }
 
-    /// What it is, for the model.
+    /// Sets the description for the model.
     pub fn description(self, description: impl Into<String>) -> Argument {
         self.keyword("description", description.into())
     }
 
-    /// What it is when it is not given; it is not required then.
+    /// Sets the default value. The argument is not required then.
     pub fn default_value(self, value: impl Serialize) -> Argument {
         match serde_json::to_value(value) {
             Ok(value) => self.keyword("default", value),
@@ -177,54 +178,54 @@ impl Argument {
         }
     }
 
-    /// The values it may have.
+    /// Sets the allowed values.
     pub fn one_of(self, values: impl IntoIterator<Item = impl Serialize>) -> Argument {
         let values: Vec<Value> =
             values.into_iter().filter_map(|value| serde_json::to_value(value).ok()).collect();
         self.keyword("enum", values)
     }
 
-    /// The form of a text: `date`, `date-time`, `time`, `email`, `uri`, `uuid`, `hostname`, …
+    /// Sets the format of a string: `date`, `date-time`, `time`, `email`, `uri`, `uuid`, `hostname`, …
     pub fn format(self, format: impl Into<String>) -> Argument {
         self.keyword("format", format.into())
     }
 
-    /// The least it may be.
+    /// Sets the minimum value.
     pub fn minimum(self, minimum: impl Serialize) -> Argument {
         self.keyword("minimum", json!(minimum))
     }
 
-    /// The most it may be.
+    /// Sets the maximum value.
     pub fn maximum(self, maximum: impl Serialize) -> Argument {
         self.keyword("maximum", json!(maximum))
     }
 
-    /// The fewest characters.
+    /// Sets the minimum number of characters.
     pub fn min_length(self, length: usize) -> Argument {
         self.keyword("minLength", length)
     }
 
-    /// The most characters.
+    /// Sets the maximum number of characters.
     pub fn max_length(self, length: usize) -> Argument {
         self.keyword("maxLength", length)
     }
 
-    /// The fewest items of a list.
+    /// Sets the minimum number of items of a list.
     pub fn min_items(self, count: usize) -> Argument {
         self.keyword("minItems", count)
     }
 
-    /// The most items of a list.
+    /// Sets the maximum number of items of a list.
     pub fn max_items(self, count: usize) -> Argument {
         self.keyword("maxItems", count)
     }
 
-    /// The regular expression it matches.
+    /// Sets the regular expression that the value must match.
     pub fn pattern(self, pattern: impl Into<String>) -> Argument {
         self.keyword("pattern", pattern.into())
     }
 
-    /// Whether it must be given; without this, what is not an `Option` and has no default must be.
+    /// Sets whether the argument is required. By default it is, unless it is an `Option` or has a default.
     pub fn required(mut self, required: bool) -> Argument {
         self.required = Some(required);
         self
@@ -236,20 +237,20 @@ impl Argument {
     }
 }
 
-/// Can be a parameter of a function with `#[tool]`, `#[resource]` or `#[prompt]`.
+/// A type that can be a parameter of a function with `#[tool]`, `#[resource]` or `#[prompt]`.
 ///
-/// `Marker` says which way it is filled, and is always inferred: [`ByCall`] for types that implement
+/// `Marker` selects how the parameter is filled and is always inferred: [`ByCall`] for types that implement
 /// [`FromCall`], [`ByName`] for arguments.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` can be no parameter of an entry",
+    message = "`{Self}` cannot be a parameter of an entry",
     label = "neither an argument nor filled from the call",
     note = "an argument's type derives `serde::Deserialize` and `schemars::JsonSchema` and owns its data",
     note = "for the call itself take `Context`, for shared state `State<T>`, for all arguments `Args<T>`"
 )]
 pub trait Parameter<Marker>: Sized + Send {
-    /// Says what it takes.
+    /// Adds the parameter to the signature.
     fn describe(signature: &mut Signature, argument: Argument);
-    /// Fills it.
+    /// Fills the parameter.
     fn fill(parts: &mut CallParts, name: &str) -> Result<Self, ToolError>;
 }
 
@@ -263,10 +264,11 @@ pub enum ByName {}
 
 impl<T: FromCall> Parameter<ByCall> for T {
     fn describe(signature: &mut Signature, argument: Argument) {
-        // A doc comment on it is for whoever reads the code.
+        // A description comes from a doc comment, which is allowed on any parameter.
         let says_more = argument.keywords.keys().any(|keyword| keyword != "description");
         if says_more || argument.required.is_some() {
-            let reason = format!("parameter {:?} is no argument, so `#[arg]` means nothing", argument.name);
+            let reason =
+                format!("parameter {:?} is not an argument, so `#[arg]` has no effect", argument.name);
             signature.mistakes.push(reason);
         }
         T::describe(signature);
@@ -282,7 +284,7 @@ impl<T: DeserializeOwned + JsonSchema + Send> Parameter<ByName> for T {
         let Argument { name, keywords, required } = argument;
         let mut schema = schema::derive::<T>();
         let optional = schema::allows_null(&schema) || keywords.contains_key("default");
-        // A schema of `true` has no place for keywords.
+        // The schema `true` is not an object, so keywords cannot be added to it.
         if !keywords.is_empty() && !schema.is_object() {
             schema = json!({});
         }
@@ -290,12 +292,12 @@ impl<T: DeserializeOwned + JsonSchema + Send> Parameter<ByName> for T {
             members.extend(keywords);
         }
         if name.is_empty() {
-            let reason = "a parameter that is taken apart has no name to be an argument by: name it, or take \
-                          the struct by `Args<T>`";
+            let reason = "a destructured parameter has no name, so it cannot be an argument; name it, or take \
+                          the struct as `Args<T>`";
             signature.mistakes.push(reason.to_owned());
         }
         if required == Some(false) && !optional {
-            let reason = format!("argument {name:?} may be left out, but is no `Option` and has no default");
+            let reason = format!("argument {name:?} is not required, but is no `Option` and has no default");
             signature.mistakes.push(reason);
         }
         signature.arguments.push((name, schema, required.unwrap_or(!optional)));
@@ -313,7 +315,7 @@ impl CallParts {
         P::fill(self, name)
     }
 
-    /// Fills a parameter; an argument that was not given is `default`.
+    /// Fills a parameter. An argument that was not given gets the value `default`.
     pub fn fill_or<P: Parameter<M>, M>(
         &mut self,
         name: &str,
@@ -326,8 +328,8 @@ impl CallParts {
     }
 }
 
-/// An argument as its type. Where arguments are texts (a URI's variables, a prompt's arguments) a number
-/// or a truth value may be written as one; `texts_of` is the method then.
+/// Decodes an argument. Arguments of prompts and variables of URIs are strings, so numbers and booleans are
+/// parsed from strings there. `texts_of` is the method in this case.
 pub(crate) fn decode_argument<T: DeserializeOwned>(
     name: &str,
     mut value: Value,

@@ -1,4 +1,4 @@
-//! [`Session`]: the conversation a handshake opened.
+//! [`Session`]: the session that a handshake opened, in legacy revisions.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -18,17 +18,17 @@ use crate::call::Call;
 use crate::error::ProtocolError;
 use crate::peer::stream::{MessageStream, RetentionCounter};
 
-/// The most that is remembered of what a client says about itself.
+/// The maximum size of `clientInfo` and `capabilities` together.
 const MAX_CLIENT_BYTES: usize = 8 * 1024;
-/// The most resources one session subscribes to.
+/// The maximum number of resource subscriptions of one session.
 const MAX_SUBSCRIPTIONS: usize = 1_000;
-/// The bytes of their URIs.
+/// The maximum size of the subscribed URIs of one session together.
 const MAX_SUBSCRIPTION_BYTES: usize = 64 * 1024;
 
-/// What is kept for a subscription besides its URI.
+/// The approximate memory of a subscription besides its URI.
 const SUBSCRIPTION_OVERHEAD: usize = 64;
 
-/// The conversation a handshake opened. An idle one is small: what it rarely needs is made when needed.
+/// A session that a handshake opened. An idle session is small: rarely used parts are created on demand.
 #[derive(Debug)]
 pub struct Session {
     revision: Revision,
@@ -42,13 +42,13 @@ pub struct Session {
 #[derive(Debug, Default)]
 struct SessionActivity {
     subscriptions: HashSet<String>,
-    /// What they take of the server's budget.
+    /// The bytes of the server's budget that the subscriptions use.
     subscribed: Option<ByteReservation>,
-    /// Our requests that the client has not answered yet.
+    /// The server's requests that the client has not answered yet.
     asked: HashMap<RequestId, oneshot::Sender<Result<Bytes, ErrorObject>>>,
     last_id: i64,
     running: Vec<Weak<Call>>,
-    /// Where messages go that belong to no call.
+    /// The stream for messages that belong to no call.
     unsolicited: Option<Arc<MessageStream>>,
     shelf: Arc<RetentionCounter>,
     closed: bool,
@@ -63,11 +63,11 @@ struct ClientDeclaration {
     capabilities: ClientCapabilities,
 }
 
-/// No log level.
+/// The client has not set a log level.
 const UNSAID: u8 = u8::MAX;
 
 impl Session {
-    /// A session of this revision, from the parameters of `initialize`.
+    /// Opens a session of this revision, from the parameters of `initialize`.
     pub(crate) fn open(
         revision: Revision,
         client_info: &Implementation,
@@ -91,22 +91,22 @@ impl Session {
         })
     }
 
-    /// The revision the handshake settled on.
+    /// Returns the revision that the handshake negotiated.
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// Who opened it. Nobody else may use it.
+    /// Returns the caller that opened the session. Other callers may not use it.
     pub fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// Who the client says it is.
+    /// Returns the client's own name and version.
     pub fn client_info(&self) -> Implementation {
         self.client_declaration().client_info
     }
 
-    /// The same as JSON text.
+    /// Returns the client's own name and version as JSON text.
     pub fn client_info_json(&self) -> Option<String> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -118,7 +118,7 @@ impl Session {
         Some(says.client_info.get().to_owned())
     }
 
-    /// What the client says it can do.
+    /// Returns the capabilities that the client declared.
     pub fn capabilities(&self) -> ClientCapabilities {
         self.client_declaration().capabilities
     }
@@ -127,12 +127,12 @@ impl Session {
         serde_json::from_str(&self.client).unwrap_or_default()
     }
 
-    /// The least severe log message the client wants.
+    /// Returns the minimum severity of log messages to send. Default: info.
     pub fn log_level(&self) -> LogLevel {
         self.requested_log_level().unwrap_or(LogLevel::Info)
     }
 
-    /// The same, if the client has said so itself.
+    /// Returns the log level that the client set, if it did.
     pub fn requested_log_level(&self) -> Option<LogLevel> {
         let level = self.log_level.load(Ordering::Relaxed);
         LogLevel::ALL.get(usize::from(level)).copied()
@@ -181,27 +181,27 @@ impl Session {
         self.with_existing_activity(|live| live.subscriptions.contains(uri))
     }
 
-    /// The resources it subscribed to.
+    /// Returns the subscribed resources.
     pub(crate) fn subscriptions(&self) -> Vec<String> {
         self.with_existing_activity(|live| live.subscriptions.iter().cloned().collect())
     }
 
-    /// What its streams keep together.
+    /// Returns the counter of the messages that its streams retain together.
     pub(crate) fn retention_counter(&self) -> Arc<RetentionCounter> {
         self.with_activity(|live| live.shelf.clone())
     }
 
-    /// Makes a stream the place for messages that belong to no call.
+    /// Sets the stream for messages that belong to no call.
     pub fn set_unsolicited(&self, stream: Arc<MessageStream>) {
         self.with_activity(|live| live.unsolicited = Some(stream));
     }
 
-    /// Where messages go that belong to no call.
+    /// Returns the stream for messages that belong to no call.
     pub fn unsolicited(&self) -> Option<Arc<MessageStream>> {
         self.with_existing_activity(|live| live.unsolicited.clone())
     }
 
-    /// Registers a question to the client; its answer comes to the receiver.
+    /// Registers a request to the client. The receiver gets the response.
     pub(crate) fn register_request(&self) -> (RequestId, oneshot::Receiver<Result<Bytes, ErrorObject>>) {
         let (sender, receiver) = oneshot::channel();
         let id = self.with_activity(|live| {
@@ -221,14 +221,14 @@ impl Session {
         });
     }
 
-    /// Takes the client's answer to a question of ours; one we did not ask is ignored.
+    /// Receives the client's response to a request of the server. Unknown responses are ignored.
     pub fn receive_response(&self, response: Response) {
         if let Some(sender) = self.with_existing_activity(|live| live.asked.remove(&response.id)) {
             let _ = sender.send(response.outcome);
         }
     }
 
-    /// How many calls run.
+    /// Returns the number of running calls.
     pub fn running_calls(&self) -> usize {
         self.with_existing_activity(|live| {
             live.running.retain(|call| call.strong_count() > 0);
@@ -243,7 +243,7 @@ impl Session {
         });
     }
 
-    /// Cancels the call with this id, if it still runs.
+    /// Cancels the call with this id if it still runs.
     pub(crate) fn cancel(&self, id: &RequestId) {
         let call = self.with_existing_activity(|live| {
             live.running.iter().filter_map(Weak::upgrade).find(|call| call.id() == id && call.is_awaited())
@@ -253,7 +253,7 @@ impl Session {
         }
     }
 
-    /// Ends the session: cancels what runs, fails open questions, ends its stream.
+    /// Ends the session: cancels running calls, fails unanswered requests to the client, ends its stream.
     pub fn close(&self) {
         let (running, unsolicited) = self.with_activity(|live| {
             live.closed = true;
@@ -266,7 +266,7 @@ impl Session {
         }
     }
 
-    /// No answer to a question can come any more, though calls may still end by themselves.
+    /// Fails unanswered and future requests to the client. Running calls may still finish.
     pub fn stop_asking(&self) {
         self.with_activity(|live| {
             live.closed = true;
@@ -275,7 +275,7 @@ impl Session {
     }
 }
 
-/// Whether a client declares an extension.
+/// Returns whether a client declares an extension.
 pub(crate) fn declares_extension(capabilities: &ClientCapabilities, name: &str) -> bool {
     capabilities.extensions.get(name).is_some_and(Value::is_object)
 }

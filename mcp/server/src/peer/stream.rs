@@ -1,8 +1,8 @@
 //! [`MessageStream`]: a bounded queue of messages to a client, with one reader at a time.
 //!
-//! The writing side waits while the reader is behind; a reader that stays behind is given up. A
-//! stream that keeps what it delivered can be read again from any message on: that is how a client
-//! whose connection was cut gets the rest.
+//! The writer waits while the reader is slow (backpressure). A reader that stays slow is detached. A stream
+//! that retains delivered messages can be resumed after any of them, so a client that was disconnected gets
+//! the rest.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,18 +16,19 @@ use tokio::sync::Notify;
 
 use crate::budget::ByteBudget;
 
-/// How much a stream holds.
+/// The limits of a stream.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamLimits {
-    /// Messages that wait for the reader.
+    /// The maximum number of unread messages.
     pub unread_messages: usize,
-    /// Their bytes.
+    /// The maximum size of the unread messages.
     pub unread_bytes: usize,
-    /// Messages kept for reading again, or parked while nobody reads; all streams of a session share it.
+    /// The maximum number of retained messages: delivered ones that can be read again, and unread ones
+    /// without a reader. All streams of a session share this limit.
     pub kept_messages: usize,
-    /// Their bytes.
+    /// The maximum size of the retained messages. All streams of a session share this limit.
     pub kept_bytes: usize,
-    /// How long a writer waits for a reader that is behind.
+    /// How long a writer waits for a slow reader.
     pub blocked: Duration,
 }
 
@@ -43,7 +44,7 @@ impl Default for StreamLimits {
     }
 }
 
-/// What the streams of one session keep together.
+/// Counts the messages that the streams of one session retain together.
 #[derive(Debug, Default)]
 pub(crate) struct RetentionCounter {
     messages: AtomicUsize,
@@ -71,9 +72,9 @@ impl RetentionCounter {
 #[derive(Debug)]
 pub struct MessageStream {
     limits: StreamLimits,
-    /// What counts the bytes of all streams, and of all else that is kept for clients.
+    /// The server's budget, which limits the bytes of all streams together.
     budget: Arc<ByteBudget>,
-    /// Where delivered messages are kept, if they are.
+    /// The session's counter, if delivered messages are retained.
     shelf: Option<Arc<RetentionCounter>>,
     state: Mutex<StreamState>,
     reader: AtomicWaker,
@@ -90,34 +91,34 @@ struct StreamState {
     unread_bytes: usize,
     /// Nothing more will be written.
     ended: bool,
-    /// It ended with an answer.
+    /// The stream ended with a response.
     answered: bool,
     hang_up: bool,
-    /// Counts readers; only the newest one reads.
+    /// The number of the newest reader. Only this reader reads.
     reader: u64,
     attached: bool,
     touched: Instant,
 }
 
-/// What a reader gets.
+/// The outcome of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum StreamRead {
     /// The next message, with its number.
     Message {
-        /// Counts from 1.
+        /// The number of the message in the stream, from 1.
         number: u64,
-        /// Encoded.
+        /// The encoded message.
         message: Bytes,
     },
-    /// Nothing more will come.
+    /// The stream has ended.
     End,
-    /// Go away and come back: the rest will be here.
+    /// The reader should disconnect and resume later.
     HangUp,
-    /// Another reader has taken over.
+    /// Another reader has attached.
     Replaced,
 }
 
-/// Why a message was not taken.
+/// Why a message was not written.
 #[derive(Debug, PartialEq, Eq)]
 enum PushError {
     Full,
@@ -125,12 +126,12 @@ enum PushError {
 }
 
 impl MessageStream {
-    /// A stream whose messages are gone once read.
+    /// Returns a stream that discards messages once they are read.
     pub(crate) fn new(limits: StreamLimits, budget: Arc<ByteBudget>) -> Arc<MessageStream> {
         Arc::new(MessageStream::with(limits, budget, None))
     }
 
-    /// A stream that keeps what it delivered, so that it can be read again.
+    /// Returns a stream that retains delivered messages, so that it can be resumed.
     pub(crate) fn new_resumable(
         limits: StreamLimits,
         budget: Arc<ByteBudget>,
@@ -163,12 +164,12 @@ impl MessageStream {
     }
 
     fn lock(&self) -> MutexGuard<'_, StreamState> {
-        // The state is plain data and every change to it is complete before the lock is let go.
+        // The state is plain data, and every change is complete before the lock is released.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a message, waiting while the reader is behind. `false`: the stream has ended, or the
-    /// reader was given up.
+    /// Writes a message. Waits while the reader is slow. Returns `false` if the stream has ended or the
+    /// reader was detached.
     pub async fn send(&self, message: Bytes) -> bool {
         match self.push(&message, false) {
             Ok(()) => return true,
@@ -190,12 +191,12 @@ impl MessageStream {
         }
     }
 
-    /// Writes a message if there is room now.
+    /// Writes a message if the stream has room now. Returns whether it did.
     pub fn try_send(&self, message: Bytes) -> bool {
         self.push(&message, false).is_ok()
     }
 
-    /// Writes the last message, whatever the limits say, and ends the stream.
+    /// Writes the last message regardless of the limits, and ends the stream.
     pub fn finish(&self, message: Bytes) {
         if self.push(&message, true).is_ok() {
             self.lock().answered = true;
@@ -203,7 +204,7 @@ impl MessageStream {
         self.end();
     }
 
-    /// Ends the stream: the reader gets what is there and then the end.
+    /// Ends the stream. The reader gets the unread messages and then the end.
     pub fn end(&self) {
         let mut state = self.lock();
         state.ended = true;
@@ -213,19 +214,19 @@ impl MessageStream {
         self.room.notify_waiters();
     }
 
-    /// Asks the reader to go away and come back later.
+    /// Asks the reader to disconnect and resume later.
     pub fn hang_up(&self) {
         self.lock().hang_up = true;
         self.reader.wake();
     }
 
-    /// Whether the reader is asked to go away.
+    /// Returns whether the reader is asked to disconnect.
     pub fn is_hung_up(&self) -> bool {
         self.lock().hang_up
     }
 
-    /// The answer a stream has ended with, if nobody has read it and nothing was said before
-    /// (`Some(None)` if it ended without a word); `None` if there is more to it than that.
+    /// Takes the response if the stream has ended and the response is its only message. Returns
+    /// `Some(None)` if the stream ended without any message, and `None` in all other cases.
     pub fn take_sole_answer(&self) -> Option<Option<Bytes>> {
         let mut state = self.lock();
         let only_answered = state.messages.len() == usize::from(state.answered);
@@ -237,18 +238,18 @@ impl MessageStream {
         })
     }
 
-    /// Whether a reader that has seen this message has seen everything.
+    /// Returns whether the stream has ended and this is its last message.
     pub fn has_nothing_after(&self, number: u64) -> bool {
         let state = self.lock();
         state.ended && number.saturating_add(1) == state.first + state.messages.len() as u64
     }
 
-    /// Whether nothing more will be written.
+    /// Returns whether the stream has ended.
     pub fn has_ended(&self) -> bool {
         self.lock().ended
     }
 
-    /// Whether there is something for a reader: a message, the end, a hang-up.
+    /// Polls until a read would be ready: a message, the end, or a hang-up.
     pub fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
         self.reader.register(context.waker());
         let state = self.lock();
@@ -256,18 +257,19 @@ impl MessageStream {
         if unread || state.ended || state.hang_up { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Whether somebody reads.
+    /// Returns whether a reader is attached.
     pub fn is_read(&self) -> bool {
         self.lock().attached
     }
 
-    /// How long nothing has been written or read, when nobody reads.
+    /// Returns how long the stream has been idle without a reader. `None` if a reader is attached.
     pub fn abandoned_for(&self) -> Option<Duration> {
         let state = self.lock();
         (!state.attached).then(|| state.touched.elapsed())
     }
 
-    /// Becomes the reader, from the message after `after` on. `None` if that one is not known (any more).
+    /// Attaches a reader that starts after the message `after`, and returns its number. Returns `None` if
+    /// that message is unknown or no longer retained.
     pub fn attach(&self, after: Option<u64>) -> Option<u64> {
         let mut state = self.lock();
         if let Some(after) = after {
@@ -285,12 +287,12 @@ impl MessageStream {
         state.touched = Instant::now();
         let reader = state.reader;
         drop(state);
-        // The reader before this one wakes up to learn that it was replaced.
+        // Wake the previous reader, so that it sees that it was replaced.
         self.reader.wake();
         Some(reader)
     }
 
-    /// Stops reading.
+    /// Detaches a reader.
     pub fn detach(&self, reader: u64) {
         let mut state = self.lock();
         if state.reader == reader {
@@ -301,7 +303,7 @@ impl MessageStream {
         self.room.notify_waiters();
     }
 
-    /// The next message for this reader.
+    /// Polls the next message for this reader.
     pub fn poll_pop(&self, context: &mut Context<'_>, reader: u64) -> Poll<StreamRead> {
         let mut state = self.lock();
         if state.reader != reader {
@@ -329,7 +331,7 @@ impl MessageStream {
     }
 
     fn push(&self, message: &Bytes, last: bool) -> Result<(), PushError> {
-        // Before the lock: to make room the budget may take the locks of other streams.
+        // Before the lock, because an eviction takes the locks of other streams.
         let counted = self.budget.take_bulk(cost(message));
         let pushed = self.push_counted(message, last, counted);
         if counted && pushed.is_err() {
@@ -343,12 +345,12 @@ impl MessageStream {
         if state.ended {
             return Err(PushError::Ended);
         }
-        // Before its first reader comes, a stream waits for it like for a slow one.
+        // Until the first reader attaches, the writer waits as for a slow reader.
         let parked = self.shelf.is_some() && !state.attached && state.reader > 0;
         let unread = state.first + state.messages.len() as u64 - state.next;
         let full = unread as usize >= self.limits.unread_messages
             || unread > 0 && state.unread_bytes + message.len() > self.limits.unread_bytes;
-        // With the budget used up, a reader that keeps up still gets its messages, one at a time.
+        // With an exhausted budget, a reader that keeps up still gets its messages, one at a time.
         if (full && !parked || !counted && unread > 0) && !last {
             return Err(PushError::Full);
         }
@@ -359,8 +361,8 @@ impl MessageStream {
         state.messages.push_back(message.clone());
         if let Some(shelf) = &self.shelf {
             shelf.add(message);
-            // The oldest ones of this stream make room, but none that a reader is on its way to: the unread
-            // limits bound those.
+            // The oldest messages of this stream are dropped, except those that an attached reader has not
+            // read. The unread limits apply to those.
             while shelf.is_over(&self.limits)
                 && state.messages.len() > 1
                 && (parked || state.next > state.first)
@@ -374,7 +376,7 @@ impl MessageStream {
         Ok(())
     }
 
-    /// The reader is too slow: park what follows, or end.
+    /// Detaches a reader that is too slow. A stream that cannot be resumed ends.
     fn give_up_reader(&self) {
         let mut state = self.lock();
         state.attached = false;
@@ -402,12 +404,13 @@ impl MessageStream {
 }
 
 impl MessageStream {
-    /// When something was last written or read.
+    /// Returns the time of the last write or read.
     pub(crate) fn last_touched(&self) -> Instant {
         self.lock().touched
     }
 
-    /// The bytes that dropping what was delivered, and what has been parked for this long, would free.
+    /// Returns the bytes that an eviction would free: delivered messages, and unread ones if no reader was
+    /// attached for this long.
     pub(crate) fn droppable(&self, parked_for: Duration) -> usize {
         let state = self.lock();
         let delivered = (state.next - state.first) as usize;
@@ -415,13 +418,13 @@ impl MessageStream {
         state.messages.iter().take(most).map(cost).sum()
     }
 
-    /// Forgets what was delivered; the bytes that are free then.
+    /// Drops delivered messages. Returns the freed bytes.
     pub(crate) fn drop_delivered(&self) -> usize {
         let mut state = self.lock();
         self.drop_while(&mut state, |state| state.first < state.next)
     }
 
-    /// Forgets what waits for a reader that has been gone for this long; the bytes that are free then.
+    /// Drops all messages if no reader was attached for this long. Returns the freed bytes.
     pub(crate) fn drop_parked(&self, parked_for: Duration) -> usize {
         let mut state = self.lock();
         let parked = self.is_parked(&state, parked_for);
@@ -445,9 +448,9 @@ impl MessageStream {
     }
 }
 
-/// What a message takes of the budget.
+/// Returns the bytes of the budget that a message uses.
 fn cost(message: &Bytes) -> usize {
-    /// What is kept besides its bytes.
+    /// The approximate memory of a message besides its bytes.
     const OVERHEAD: usize = 64;
     message.len() + OVERHEAD
 }
@@ -472,7 +475,7 @@ mod tests {
         poll_fn(|context| stream.poll_pop(context, reader)).await
     }
 
-    /// A budget that is never used up.
+    /// Returns a budget that is never exhausted.
     fn ample() -> Arc<ByteBudget> {
         ByteBudget::new(usize::MAX)
     }
@@ -482,7 +485,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_kept_stream_can_be_read_again_from_any_message_on() {
+    async fn a_resumable_stream_can_be_read_again_after_any_message() {
         let stream = MessageStream::new_resumable(StreamLimits::default(), ample(), Arc::default());
         let first = stream.attach(None).unwrap();
         for text in ["a", "b", "c"] {
@@ -501,7 +504,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_writer_waits_for_a_slow_reader_and_then_gives_it_up() {
+    async fn a_writer_waits_for_a_slow_reader_and_then_detaches_it() {
         let limits = StreamLimits { unread_messages: 2, ..StreamLimits::default() };
         let stream = MessageStream::new(limits, ample());
         let reader = stream.attach(None).unwrap();
@@ -513,11 +516,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_kept_stream_parks_what_nobody_reads_within_its_limits() {
+    async fn a_resumable_stream_without_a_reader_retains_messages_within_its_limits() {
         let limits = StreamLimits { unread_messages: 2, kept_messages: 3, ..StreamLimits::default() };
         let stream = MessageStream::new_resumable(limits, ample(), Arc::default());
-        let gone = stream.attach(None).unwrap();
-        stream.detach(gone);
+        let disconnected = stream.attach(None).unwrap();
+        stream.detach(disconnected);
         for text in ["a", "b", "c", "d", "e"] {
             assert!(stream.send(text.into()).await);
         }
@@ -527,7 +530,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_streams_of_a_session_share_what_they_keep() {
+    async fn the_streams_of_a_session_share_the_retention_limit() {
         let limits = StreamLimits { kept_bytes: 100, ..StreamLimits::default() };
         let shelf = Arc::<RetentionCounter>::default();
         let budget = ample();
@@ -539,7 +542,7 @@ mod tests {
                 assert!(stream.send(Bytes::from(vec![b'x'; 30])).await);
             }
         }
-        // Each may hold its newest message, whatever the others keep.
+        // Each stream may retain its newest message beyond the shared limit.
         assert!(shelf.bytes.load(Ordering::Relaxed) <= 100 + 5 * 30);
         drop(streams);
         assert_eq!(shelf.bytes.load(Ordering::Relaxed), 0);
@@ -548,9 +551,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_oldest_pasts_make_room_for_what_is_new() {
+    async fn the_oldest_retained_messages_are_evicted_first() {
         let message = || Bytes::from(vec![b'x'; 936]);
-        // Three quarters of it are for streams: room for nine messages.
+        // Streams may use three quarters of it, which is nine messages.
         let budget = ByteBudget::new(12_000);
         let stream = || MessageStream::new_resumable(StreamLimits::default(), budget.clone(), Arc::default());
         let [old, new] = [stream(), stream()];
@@ -567,35 +570,35 @@ mod tests {
             pop(&new, reader).await;
         }
         assert!(budget.used() <= 9_000, "{}", budget.used());
-        assert_eq!(old.attach(Some(1)), None, "the older past is still there");
-        assert!(new.attach(Some(1)).is_some(), "the newer past was dropped first");
+        assert_eq!(old.attach(Some(1)), None, "the older messages are still retained");
+        assert!(new.attach(Some(1)).is_some(), "the newer messages were evicted first");
     }
 
     #[tokio::test]
-    async fn no_past_is_dropped_for_what_would_not_fit_anyway() {
+    async fn nothing_is_evicted_if_it_would_not_free_enough() {
         let budget = ByteBudget::new(12_000);
         let stream = MessageStream::new_resumable(StreamLimits::default(), budget.clone(), Arc::default());
         let reader = stream.attach(None).unwrap();
         assert!(stream.send(Bytes::from(vec![b'x'; 936])).await);
         pop(&stream, reader).await;
-        // A client whose connection was cut a moment ago comes back for what it has not read.
+        // A client that was disconnected a moment ago resumes and gets its unread messages.
         stream.detach(reader);
         assert!(stream.send(Bytes::from(vec![b'y'; 936])).await);
         assert!(budget.reserve(20_000).is_none());
         let _others = budget.reserve_anyway(10_500);
-        assert!(budget.reserve(1_500).is_none(), "what waits for a client was dropped");
+        assert!(budget.reserve(1_500).is_none(), "unread messages were evicted");
         assert!(stream.attach(Some(0)).is_some());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_reader_that_keeps_up_gets_its_messages_though_the_budget_is_used_up() {
+    async fn a_reader_that_keeps_up_gets_its_messages_with_an_exhausted_budget() {
         let budget = ByteBudget::new(1_000);
         let _others = budget.reserve_anyway(5_000);
         let stream = MessageStream::new(StreamLimits::default(), budget.clone());
         let reader = stream.attach(None).unwrap();
         for number in 1..10 {
             assert!(stream.send("a".into()).await);
-            assert!(!stream.try_send("b".into()), "two messages wait though nothing is left");
+            assert!(!stream.try_send("b".into()), "two unread messages with an exhausted budget");
             assert_eq!(pop(&stream, reader).await, message(number, "a"));
         }
         stream.finish("end".into());

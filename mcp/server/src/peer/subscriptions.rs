@@ -1,4 +1,4 @@
-//! Who wants to hear of changes: sessions by their stream, listeners by their filter.
+//! Change notifications to sessions and to `subscriptions/listen` requests.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,10 +19,10 @@ use crate::peer::stream::MessageStream;
 use crate::server::{Server, ServerLimits};
 use crate::transport::HeaderValues;
 
-/// The most resources or tasks one listener names.
+/// The maximum number of resources and of tasks that one listener names.
 const MAX_NAMED: usize = 1_000;
 
-/// What changed.
+/// A change to notify subscribers of.
 #[derive(Debug)]
 pub(crate) enum ChangeNotification<'a> {
     Tools,
@@ -58,7 +58,7 @@ impl ChangeNotification<'_> {
     }
 }
 
-/// Everybody who wants to hear of changes.
+/// All listeners for changes.
 #[derive(Debug, Default)]
 pub(crate) struct SubscriptionHub {
     listeners: Mutex<Vec<ChangeListener>>,
@@ -79,19 +79,19 @@ enum ListenerOwner {
 }
 
 impl SubscriptionHub {
-    /// Tells everybody who wants to know. One who is behind misses it: the next list shows it anyway.
+    /// Notifies all interested listeners. A listener whose stream is full misses the notification.
     pub(crate) fn announce(&self, change: &ChangeNotification<'_>) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| listener.stream.upgrade().is_some_and(|stream| !stream.has_ended()));
-        // A session may have several streams; each message goes to one: the newest that is read.
-        let mut told: HashMap<*const Session, Arc<MessageStream>> = HashMap::new();
+        // A session may have several streams. Each message goes to one: the newest with a reader.
+        let mut targets: HashMap<*const Session, Arc<MessageStream>> = HashMap::new();
         for listener in listeners.iter() {
             let Some(stream) = listener.stream.upgrade() else { continue };
             match &listener.who {
                 ListenerOwner::Session(session) => {
-                    let known = told.get(&session.as_ptr());
+                    let known = targets.get(&session.as_ptr());
                     if known.is_none_or(|known| stream.is_read() || !known.is_read()) {
-                        told.insert(session.as_ptr(), stream);
+                        targets.insert(session.as_ptr(), stream);
                     }
                 }
                 ListenerOwner::Request { .. } => {
@@ -103,7 +103,7 @@ impl SubscriptionHub {
         }
         for listener in listeners.iter() {
             if let ListenerOwner::Session(session) = &listener.who
-                && let Some(stream) = told.remove(&session.as_ptr())
+                && let Some(stream) = targets.remove(&session.as_ptr())
                 && let Some(message) = listener.who.notification_for(change)
             {
                 stream.try_send(message);
@@ -111,7 +111,7 @@ impl SubscriptionHub {
         }
     }
 
-    /// The resources that somebody wants to hear of.
+    /// Returns the resources that have subscribers.
     pub(crate) fn watched_resources(&self) -> BTreeSet<String> {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| listener.stream.upgrade().is_some_and(|stream| !stream.has_ended()));
@@ -129,7 +129,7 @@ impl SubscriptionHub {
         watched
     }
 
-    /// Whether one more listener of this caller fits in.
+    /// Returns whether the limits allow one more listener of this caller.
     fn has_room(&self, caller: &Caller, limits: &ServerLimits) -> bool {
         let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         let mut requests = 0;
@@ -143,8 +143,7 @@ impl SubscriptionHub {
         requests < limits.listeners && (caller.id().is_none() || of_caller < limits.listeners_per_caller)
     }
 
-    /// A session's stream hears of what the session wants. A stream belongs to one session: the one it
-    /// had before is over.
+    /// Adds the stream of a session. It replaces the session that the stream belonged to before.
     pub(crate) fn add_session(&self, session: &Arc<Session>, stream: &Arc<MessageStream>) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| {
@@ -171,20 +170,20 @@ impl SubscriptionHub {
 }
 
 impl Server {
-    /// Whether somebody subscribed to this resource and would hear of a change now.
+    /// Returns whether this resource has a subscriber that can be notified now.
     pub fn is_watched(&self, uri: &str) -> bool {
         self.shared().hub.watched_resources().contains(uri)
     }
 
-    /// The resources that somebody subscribed to, in a session or as a listener, and would hear of now. Whoever has
-    /// to look for changes need look at no others.
+    /// Returns the resources with subscribers that can be notified now, in a session or as listeners. A
+    /// server that polls for changes need not poll any other resource.
     pub fn watched_resources(&self) -> BTreeSet<String> {
         self.shared().hub.watched_resources()
     }
 }
 
 impl ListenerOwner {
-    /// The message for this listener, if it wants to hear of the change.
+    /// Returns the notification for this listener, if it subscribed to the change.
     fn notification_for(&self, change: &ChangeNotification<'_>) -> Option<Bytes> {
         match self {
             ListenerOwner::Session(session) => {
@@ -253,7 +252,7 @@ pub(crate) fn unsubscribe(inbound: InboundRequest, _headers: &dyn HeaderValues) 
     inbound.answer(json!({}))
 }
 
-/// `subscriptions/listen`: a request that is answered when the listening ends.
+/// `subscriptions/listen`: a request that stays open and is answered when the subscription ends.
 pub(crate) fn listen(mut inbound: InboundRequest, _headers: &dyn HeaderValues) -> DispatchOutcome {
     const METHOD: &str = "subscriptions/listen";
     let params = inbound.request.params();
@@ -264,7 +263,7 @@ pub(crate) fn listen(mut inbound: InboundRequest, _headers: &dyn HeaderValues) -
             return inbound.refuse(&ProtocolError::invalid_params(METHOD, reason));
         }
         None => {
-            let reason = "`notifications` must say what to listen for";
+            let reason = "`notifications` must name the changes to listen for";
             return inbound.refuse(&ProtocolError::invalid_params(METHOD, reason));
         }
     };
@@ -286,7 +285,7 @@ pub(crate) fn listen(mut inbound: InboundRequest, _headers: &dyn HeaderValues) -
     if !inbound.server.hub.has_room(&inbound.exchange.caller, &inbound.server.limits) {
         return inbound.refuse(&ProtocolError::Busy { retry_after_seconds: 5 });
     }
-    // A listener may stay for days; what it said is in the filter.
+    // A listener may stay for days. The filter has all that is needed of the parameters.
     inbound.request.forget_params();
     let call = Call::new(inbound, CallTarget::Changes);
     if call.stream().is_none() {
@@ -319,14 +318,14 @@ pub(crate) fn listen(mut inbound: InboundRequest, _headers: &dyn HeaderValues) -
     })
 }
 
-/// The resources a listener names.
+/// Returns the resources that a listener names.
 pub(crate) fn subscribed_resources(params: &Params) -> Vec<String> {
     let filter = params.get("notifications").and_then(|raw| raw.decode::<SubscriptionFilter>().ok());
     filter.map(|filter| filter.resource_subscriptions).unwrap_or_default()
 }
 
 impl Call {
-    /// The part of a filter that this server can honour for this caller.
+    /// Returns the part of a filter that this server supports for this caller.
     fn supported_filter(&self, mut filter: SubscriptionFilter) -> SubscriptionFilter {
         let server = self.server();
         filter.tools_list_changed &= server.capabilities.tools.is_some();
@@ -342,7 +341,7 @@ impl Call {
     }
 }
 
-/// Takes a listener out of the hub when its request ends, whichever way.
+/// Removes a listener from the hub when its request ends.
 struct ListenerGuard {
     hub: Arc<SubscriptionHub>,
     number: u64,

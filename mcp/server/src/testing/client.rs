@@ -1,4 +1,4 @@
-//! [`TestClient`]: a client in memory.
+//! [`TestClient`]: an in-memory client.
 
 use std::future::poll_fn;
 use std::io;
@@ -16,10 +16,10 @@ use crate::peer::stream::{MessageStream, StreamRead};
 use crate::server::Server;
 use crate::transport::pipe::Pipe;
 
-/// How long calls may go on after the input has ended.
+/// How long running calls may continue after the end of the input.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// A client of a server in the same process, at the other end of a [`Pipe`].
+/// A client of a server in the same process, connected by a [`Pipe`].
 #[derive(Debug)]
 pub struct TestClient {
     pipe: Pipe,
@@ -29,31 +29,31 @@ pub struct TestClient {
 }
 
 impl TestClient {
-    /// A new client that has said nothing yet.
+    /// Returns a new anonymous client. It has not sent any message yet.
     pub fn connect(server: &Server) -> TestClient {
         TestClient::connect_as(server, Caller::ANONYMOUS)
     }
 
-    /// The same, with an identity.
+    /// Returns a new client with an identity.
     pub fn connect_as(server: &Server, caller: Caller) -> TestClient {
         let out = server.new_stream();
         let reader = out.attach(None);
         TestClient { pipe: Pipe::new(server.clone(), out.clone(), caller), out, reader, last_id: 0 }
     }
 
-    /// Sends a message: JSON text, right or wrong.
+    /// Sends a message as JSON text. It may be invalid.
     pub async fn send(&mut self, message: impl Into<Bytes>) {
         self.pipe.receive(message.into()).await;
     }
 
-    /// Sends a request and waits for its result. Messages that come before it are left out.
+    /// Sends a request and waits for its result. Messages that arrive before the result are discarded.
     ///
     /// ```
-    /// # use bindpost_mcp_server::{Server, ToolEntry, testing::Client};
+    /// # use bindpost_mcp_server::{Server, ToolEntry, testing::TestClient};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = Server::builder("s", "1").tool(ToolEntry::new("hello", async || "Hello!")).build()?;
-    /// let mut client = Client::connect(&server);
+    /// let mut client = TestClient::connect(&server);
     /// let result = client.request("tools/call", serde_json::json!({"name": "hello"})).await?;
     /// assert_eq!(result["content"][0]["text"], "Hello!");
     /// # Ok(())
@@ -66,7 +66,7 @@ impl TestClient {
         self.send(message.to_string()).await;
         loop {
             let Some(answer) = self.next().await else {
-                return Err(ErrorObject::new(INTERNAL_ERROR, "the server has hung up"));
+                return Err(ErrorObject::new(INTERNAL_ERROR, "the server ended the stream"));
             };
             let mut answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
             if answer["id"] != id {
@@ -75,12 +75,12 @@ impl TestClient {
             return match answer.get_mut("error").map(Value::take) {
                 None => Ok(answer["result"].take()),
                 Some(error) => Err(serde_json::from_value(error)
-                    .unwrap_or_else(|_| ErrorObject::new(INTERNAL_ERROR, "the error is broken"))),
+                    .unwrap_or_else(|_| ErrorObject::new(INTERNAL_ERROR, "the error is invalid"))),
             };
         }
     }
 
-    /// Calls a tool: the text of its answer, or of its failure.
+    /// Calls a tool. Returns the text of its result, or of its error.
     pub async fn call(&mut self, tool: &str, arguments: Value) -> Result<String, String> {
         let result = self.request("tools/call", json!({"name": tool, "arguments": arguments})).await;
         let result = result.map_err(|error| error.to_string())?;
@@ -90,7 +90,7 @@ impl TestClient {
         if result["isError"] == true { Err(text) } else { Ok(text) }
     }
 
-    /// Waits for the server's next message; `None` when there will be none.
+    /// Waits for the server's next message. Returns `None` at the end.
     pub async fn next(&mut self) -> Option<Bytes> {
         let reader = self.reader?;
         match poll_fn(|context| self.out.poll_pop(context, reader)).await {
@@ -99,7 +99,7 @@ impl TestClient {
         }
     }
 
-    /// Says that nothing more will be sent, and waits until everything is answered.
+    /// Ends the input and waits until all requests are answered.
     pub async fn end_input(&mut self) {
         self.pipe.drain(DRAIN).await;
         self.out.end();

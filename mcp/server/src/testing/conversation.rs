@@ -1,4 +1,4 @@
-//! [`Conversation`]: the text format, parsed.
+//! [`Conversation`]: the parser of the text format.
 
 use std::path::Path;
 use std::{fs, io};
@@ -6,11 +6,11 @@ use std::{fs, io};
 use bindpost_mcp_protocol::Revision;
 use serde_json::{Map, Value};
 
-/// Every transport, as the format calls it; the first ones are pipes.
+/// The names of all transports in the format. The first three are pipes.
 const TRANSPORTS: [&str; 4] = ["memory", "stdio", "sse", "http"];
 const PIPES: [&str; 3] = ["memory", "stdio", "sse"];
 
-/// Messages sent and messages expected, as [the module](super) describes it.
+/// Sent and expected messages in the format that [the module](super) describes.
 #[derive(Clone, Debug)]
 pub struct Conversation {
     pub(super) file: String,
@@ -23,7 +23,7 @@ pub struct Conversation {
     pub(super) lines: Vec<ConversationLine>,
 }
 
-/// One step, and whom it is for.
+/// One step with its filter.
 #[derive(Clone, Debug)]
 pub(super) struct ConversationLine {
     pub(super) number: usize,
@@ -41,27 +41,27 @@ pub(super) enum ConversationStep {
     EndInput,
 }
 
-/// Whom a line is for; an empty list is everybody.
+/// The revisions and transports that a line applies to. An empty list means all.
 #[derive(Clone, Debug, Default)]
 struct LineFilter {
     revisions: Vec<Revision>,
     transports: Vec<&'static str>,
 }
 
-/// A text that is no conversation.
+/// Why a text is not a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {reason}")]
 pub struct ConversationParseError {
-    /// The file.
+    /// The name of the file.
     pub file: String,
-    /// Counts from 1.
+    /// The line number, from 1.
     pub line: usize,
     /// What to change.
     pub reason: String,
 }
 
 impl Conversation {
-    /// Parses a conversation. `file` is what failures call it.
+    /// Parses a conversation. `file` is its name in failure reports.
     pub fn parse(file: impl Into<String>, text: &str) -> Result<Conversation, ConversationParseError> {
         let mut conversation = Conversation {
             file: file.into(),
@@ -79,9 +79,9 @@ impl Conversation {
             conversation.parse_line(number, &line).map_err(|reason| at(number, reason))?;
         }
         let missing = match &conversation {
-            whole if whole.shows.is_empty() => "say in the first line what it shows: `# …`",
-            whole if whole.revisions.is_empty() => "say for which revisions: `revisions all`",
-            whole if whole.lines.is_empty() => "there is no step: `--> {…}` or `<-- {…}`",
+            whole if whole.shows.is_empty() => "write in the first line what it shows: `# …`",
+            whole if whole.revisions.is_empty() => "name the revisions: `revisions all`",
+            whole if whole.lines.is_empty() => "it has no step: `--> {…}` or `<-- {…}`",
             _ => return Ok(conversation),
         };
         Err(at(1, missing.to_owned()))
@@ -102,32 +102,32 @@ impl Conversation {
         paths.iter().map(read).collect()
     }
 
-    /// The name of the file.
+    /// Returns the name of the file.
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// What it shows.
+    /// Returns the first line: the behaviour that the conversation shows.
     pub fn shows(&self) -> &str {
         &self.shows
     }
 
-    /// The revisions it is played for.
+    /// Returns the revisions that the conversation runs for.
     pub fn revisions(&self) -> &[Revision] {
         &self.revisions
     }
 
-    /// Whether it is played over this transport.
+    /// Returns whether the conversation runs over this transport.
     pub fn runs_over(&self, transport: &str) -> bool {
         self.transports.contains(&transport)
     }
 
-    /// Which server should answer; empty for the usual one.
+    /// Returns the name of the server that should answer. Empty means the default server.
     pub fn server(&self) -> &str {
         &self.server
     }
 
-    /// The steps for one revision and transport.
+    /// Returns the steps for one revision and transport.
     pub(super) fn steps(&self, revision: Revision, transport: &str) -> Vec<&ConversationLine> {
         self.lines.iter().filter(|line| line.only.matches(revision, transport)).collect()
     }
@@ -150,11 +150,11 @@ impl Conversation {
             }
             "http" => {
                 let (only, status) = LineFilter::split_filter(rest);
-                let status = status.parse().map_err(|_| format!("{status:?} is no status"))?;
+                let status = status.parse().map_err(|_| format!("{status:?} is not a status"))?;
                 self.push(number, only, ConversationStep::Status(status));
                 return Ok(());
             }
-            _ if !self.lines.is_empty() => return Err(format!("{word:?} is no step")),
+            _ if !self.lines.is_empty() => return Err(format!("{word:?} is not a step")),
             _ => return self.parse_directive(word, rest),
         };
         let (only, message) = LineFilter::split_filter(rest);
@@ -162,7 +162,7 @@ impl Conversation {
             ConversationStep::Expect(message) if message == "nothing" => ConversationStep::ExpectNothing,
             ConversationStep::Send(message) => ConversationStep::Send(message),
             step => {
-                serde_json::from_str::<Value>(message).map_err(|error| format!("no JSON: {error}"))?;
+                serde_json::from_str::<Value>(message).map_err(|error| format!("invalid JSON: {error}"))?;
                 step
             }
         };
@@ -195,7 +195,7 @@ impl Conversation {
             "server" => self.server = rest.to_owned(),
             "client" => {
                 self.client =
-                    serde_json::from_str(rest).map_err(|error| format!("no capabilities: {error}"))?;
+                    serde_json::from_str(rest).map_err(|error| format!("invalid capabilities: {error}"))?;
             }
             "raw" if rest.is_empty() => self.raw = true,
             _ => return Err(format!("{word:?} is neither a directive nor a step")),
@@ -205,7 +205,7 @@ impl Conversation {
 }
 
 impl LineFilter {
-    /// Splits `[legacy http] …` in two. A bracket with anything but known words in it is JSON.
+    /// Splits `[legacy http] …` into the filter and the rest. A bracket with unknown words in it is JSON.
     fn split_filter(text: &str) -> (LineFilter, &str) {
         let unfiltered = (LineFilter::default(), text);
         let Some((words, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) else {
@@ -233,7 +233,7 @@ impl LineFilter {
     }
 }
 
-/// The revisions a word stands for.
+/// Returns the revisions that a word names.
 fn parse_revisions(word: &str) -> Option<Vec<Revision>> {
     let all = Revision::ALL;
     let some = |filter: &dyn Fn(&Revision) -> bool| Some(all.into_iter().filter(filter).collect());
@@ -254,7 +254,7 @@ fn parse_revisions(word: &str) -> Option<Vec<Revision>> {
     Revision::parse(word).map(|revision| vec![revision])
 }
 
-/// The transports a word stands for.
+/// Returns the transports that a word names.
 fn parse_transports(word: &str) -> Option<Vec<&'static str>> {
     if word == "pipes" {
         return Some(PIPES.to_vec());
@@ -262,8 +262,8 @@ fn parse_transports(word: &str) -> Option<Vec<&'static str>> {
     TRANSPORTS.into_iter().find(|name| *name == word).map(|name| vec![name])
 }
 
-/// The lines with their numbers, without empty ones; one that starts with a space belongs to the one
-/// before it.
+/// Returns the lines with their numbers, without empty lines. A line that starts with a space is joined to
+/// the line before it.
 fn join_continuation_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_for_whom_its_filter_names() {
+    fn a_line_applies_to_the_revisions_and_transports_of_its_filter() {
         let text = format!(
             "{HEAD}--> [2025-03-26] [1]\n--> [1]\n<-- [2025-06-18+ http]\n  {{\"a\":\n 1}}\n<-- [pipes] nothing\n"
         );
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_say_how_it_is_played() {
+    fn directives_configure_the_conversation() {
         let text =
             format!("{HEAD}transports memory stdio\nserver paged\nclient {{\"roots\":{{}}}}\nraw\n--> {{\n");
         let conversation = parse(&text).unwrap();
@@ -326,18 +326,18 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_means_nothing() {
+    fn rejects_invalid_conversations() {
         for (text, line, reason) in [
             ("revisions all\n--> {}", 1, "what it shows"),
-            ("# x\n--> {}", 1, "which revisions"),
+            ("# x\n--> {}", 1, "name the revisions"),
             ("# x\nrevisions all", 1, "no step"),
             ("# x\nrevisions 2025-01-01\n--> {}", 2, "names no revision"),
             ("# x\nrevisions all\ntransports pigeon\n--> {}", 3, "names no transport"),
-            ("# x\nrevisions all\nclient 7\n--> {}", 3, "no capabilities"),
-            ("# x\nrevisions all\n--> {}\n<-- {", 4, "no JSON"),
-            ("# x\nrevisions all\n--> {}\nraw", 4, "no step"),
+            ("# x\nrevisions all\nclient 7\n--> {}", 3, "invalid capabilities"),
+            ("# x\nrevisions all\n--> {}\n<-- {", 4, "invalid JSON"),
+            ("# x\nrevisions all\n--> {}\nraw", 4, "not a step"),
             ("# x\nrevisions all\n<- {}", 3, "neither a directive nor a step"),
-            ("# x\nrevisions all\n--> {}\nhttp four", 4, "no status"),
+            ("# x\nrevisions all\n--> {}\nhttp four", 4, "not a status"),
         ] {
             let error = parse(text).unwrap_err();
             assert_eq!(error.line, line, "{text}: {error}");

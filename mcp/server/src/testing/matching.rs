@@ -1,15 +1,15 @@
-//! Whether a message is the expected one: JSON equality with placeholders.
+//! Compares a message with the expected one: JSON equality with placeholders.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// What a conversation keeps: the values that `$save:` met.
+/// The values that a conversation saved with `$save:`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SavedValues(BTreeMap<String, Value>);
 
-/// The first difference, for people.
+/// A description of the first difference.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MessageDifference(pub(super) String);
 
@@ -25,7 +25,7 @@ impl SavedValues {
         self.0.get(name).ok_or_else(|| format!("nothing was saved as {name:?}"))
     }
 
-    /// What a string of a conversation stands for, if it stands for something that was kept.
+    /// Returns the value of a placeholder, if the text is one that names a saved value.
     fn resolve_placeholder(&self, text: &str) -> Option<Result<Value, String>> {
         if let Some(name) = text.strip_prefix(SAVED) {
             return Some(self.get(name).cloned());
@@ -37,8 +37,8 @@ impl SavedValues {
         }))
     }
 
-    /// Replaces every `"$saved:…"` and `"$tampered:…"` of a text. The rest stays as it is written, even
-    /// if it is no JSON.
+    /// Replaces every `"$saved:…"` and `"$tampered:…"` of a text. The rest stays as it is, even if it is
+    /// not JSON.
     pub(super) fn fill_placeholders(&self, text: &str) -> Result<String, String> {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
@@ -58,7 +58,7 @@ impl SavedValues {
     }
 }
 
-/// The same text with the character in the middle changed.
+/// Changes the character in the middle of a text.
 fn tamper(text: &str) -> String {
     let middle = text.chars().count() / 2;
     text.chars().enumerate().map(|(at, c)| if at != middle { c } else { other_than(c) }).collect()
@@ -68,7 +68,7 @@ fn other_than(c: char) -> char {
     if c == 'A' { 'B' } else { 'A' }
 }
 
-/// Compares a message with the expected one, and keeps what `$save:` asks for.
+/// Compares a message with the expected one, and saves the values of `$save:`.
 pub(super) fn compare(
     expected: &str,
     actual: &str,
@@ -76,7 +76,7 @@ pub(super) fn compare(
 ) -> Result<(), MessageDifference> {
     let decode = |what: &str, text: &str| {
         serde_json::from_str::<Value>(text)
-            .map_err(|error| MessageDifference(format!("{what} is no JSON: {error}")))
+            .map_err(|error| MessageDifference(format!("{what} is not JSON: {error}")))
     };
     let (expected_value, actual_value) = (decode("the expectation", expected)?, decode("it", actual)?);
     let mut kept = saved.clone();
@@ -86,7 +86,7 @@ pub(super) fn compare(
         }
         _ => compare_values(&expected_value, &actual_value, "", &mut kept)?,
     }
-    // Numbers of any length are ids, but not what `Value` can tell apart.
+    // Ids can be numbers of any length, which `Value` cannot distinguish.
     if let (Some(expected), Some(actual)) = (large_id(expected), large_id(actual))
         && expected != actual
     {
@@ -96,7 +96,7 @@ pub(super) fn compare(
     Ok(())
 }
 
-/// The answers of a batch come in any order.
+/// Compares the messages of a batch in any order.
 fn compare_batches(
     expected: &[Value],
     actual: &[Value],
@@ -120,7 +120,7 @@ fn compare_batches(
     Ok(())
 }
 
-/// The digits of a message's id, if it is a number.
+/// Returns the digits of a message's id, if it is a number.
 fn large_id(text: &str) -> Option<String> {
     let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text).ok()?;
     let id = members.get("id")?.get();
@@ -151,7 +151,7 @@ fn compare_values(
                     (None, Some(Ok(value))) => value == *actual,
                     (None, Some(Err(reason))) => return differs(reason),
                     (None, None) => {
-                        return differs(format!("is expected to match {text}, which means nothing"));
+                        return differs(format!("is expected to match {text}, which is not a placeholder"));
                     }
                 },
             };
@@ -162,7 +162,7 @@ fn compare_values(
                 return differs(format!("lacks {name:?}"));
             }
             if let Some(name) = actual.keys().find(|name| !expected.contains_key(*name)) {
-                return differs(format!("has {name:?} besides"));
+                return differs(format!("has an unexpected {name:?}"));
             }
             expected.iter().try_for_each(|(name, expected)| {
                 compare_values(expected, &actual[name], &format!("{path}/{name}"), saved)
@@ -181,7 +181,7 @@ fn compare_values(
     }
 }
 
-/// A value in few words; the whole message is shown anyway.
+/// Returns a value as text, shortened. The report shows the whole message anyway.
 fn cut(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(60) {
@@ -200,12 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn names_the_place_of_the_first_difference() {
+    fn names_the_path_of_the_first_difference() {
         for (expected, actual, difference_at) in [
             (r#"{"a":[1,{"b":2}]}"#, r#"{"a":[1,{"b":3}]}"#, "/a/1/b is 3 instead of 2"),
             (r#"{"a":1}"#, r#"{"a":1.0}"#, "/a is 1.0 instead of 1"),
             (r#"{"a":1}"#, r#"{}"#, "the message lacks \"a\""),
-            (r#"{"a":{}}"#, r#"{"a":{"b":1}}"#, "/a has \"b\" besides"),
+            (r#"{"a":{}}"#, r#"{"a":{"b":1}}"#, "/a has an unexpected \"b\""),
             ("[1]", "[1,2]", "the message has 2 elements instead of 1"),
             ("[1,2]", "[2,3]", "none of the batch is 1"),
             (r#"{"a":[1,2]}"#, r#"{"a":[2,1]}"#, "/a/0 is 2 instead of 1"),
@@ -217,7 +217,7 @@ mod tests {
             ),
             (r#""$integer""#, "1.5", "the message is 1.5 instead of $integer"),
             (r#""$string""#, "null", "the message is null instead of $string"),
-            (r#""$sting""#, "1", "the message is expected to match $sting, which means nothing"),
+            (r#""$sting""#, "1", "the message is expected to match $sting, which is not a placeholder"),
             (r#""$saved:x""#, "1", "the message nothing was saved as \"x\""),
         ] {
             assert_eq!(difference(expected, actual).as_deref(), Some(difference_at), "{expected} {actual}");
@@ -230,14 +230,14 @@ mod tests {
     }
 
     #[test]
-    fn keeps_values_and_recalls_them() {
+    fn saves_values_and_fills_them_in() {
         let mut saved = SavedValues::default();
         compare(r#"["$save:state",1]"#, r#"["ABC",1]"#, &mut saved).unwrap();
         compare(r#"["$saved:state","$tampered:state"]"#, r#"["ABC","AAC"]"#, &mut saved).unwrap();
         assert_eq!(saved.fill_placeholders(r#"{"s":"$saved:state",}"#).unwrap(), r#"{"s":"ABC",}"#);
         assert_eq!(saved.fill_placeholders(r#"["$tampered:state"]"#).unwrap(), r#"["AAC"]"#);
         assert!(saved.fill_placeholders(r#"["$any"]"#).is_err());
-        // What did not match keeps nothing.
+        // A message that does not match saves nothing.
         compare(r#"["$save:state",1]"#, r#"["XYZ",2]"#, &mut saved).unwrap_err();
         assert_eq!(saved.get("state"), Ok(&json!("ABC")));
     }

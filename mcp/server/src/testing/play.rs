@@ -1,4 +1,4 @@
-//! The runner: plays conversations over a transport and says what went otherwise.
+//! The runner: plays conversations over a transport and reports failures.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -16,14 +16,15 @@ use super::ConversationTransport;
 use super::conversation::{Conversation, ConversationLine, ConversationStep};
 use super::matching::{self, SavedValues};
 
-/// How long an expected message may take.
+/// The timeout for an expected message.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long `<-- nothing` listens, and how long the end does.
+/// How long `<-- nothing` waits for a message.
 const QUIET: Duration = Duration::from_millis(100);
+/// How long the end of a conversation waits for an unexpected message.
 const LAST_LOOK: Duration = Duration::from_millis(20);
-/// Conversations that are played at once.
+/// The number of conversations that run concurrently.
 const AT_ONCE: usize = 32;
-/// The results that say how long they hold, from 2026-07-28 on.
+/// The methods whose results have cache members, from 2026-07-28.
 const CACHEABLE: [&str; 6] = [
     "server/discover",
     "tools/list",
@@ -33,25 +34,25 @@ const CACHEABLE: [&str; 6] = [
     "resources/read",
 ];
 
-/// A message, member by member, each as it was written.
+/// The members of a message as raw JSON.
 type Members = BTreeMap<String, Box<RawValue>>;
 
-/// A conversation that went otherwise than its file says.
+/// The failure of a conversation.
 #[derive(Clone, Debug)]
 pub struct ConversationFailure {
-    /// The file.
+    /// The name of the file.
     pub file: String,
-    /// Counts from 1; 0 is the handshake before the first line.
+    /// The line number, from 1. It is 0 for the handshake before the first line.
     pub line: usize,
-    /// The revision it was played for.
+    /// The revision of the run.
     pub revision: Revision,
-    /// The transport it was played over.
+    /// The transport of the run.
     pub transport: &'static str,
-    /// What went otherwise.
+    /// The reason of the failure.
     pub reason: String,
-    /// What should have come.
+    /// The expected message.
     pub expected: Option<String>,
-    /// What came.
+    /// The received message.
     pub actual: Option<String>,
 }
 
@@ -71,12 +72,12 @@ impl fmt::Display for ConversationFailure {
 
 impl std::error::Error for ConversationFailure {}
 
-/// How a round of conversations went.
+/// The report of a run of conversations.
 #[derive(Clone, Debug, Default)]
 pub struct ConversationReport {
-    /// How many were played, each revision counted.
+    /// The number of conversations that ran, counted once for each revision.
     pub played: usize,
-    /// Those that went otherwise.
+    /// The conversations that failed.
     pub failures: Vec<ConversationFailure>,
 }
 
@@ -85,12 +86,12 @@ impl fmt::Display for ConversationReport {
         for failure in &self.failures {
             writeln!(f, "{failure}")?;
         }
-        write!(f, "{} of {} conversations went otherwise", self.failures.len(), self.played)
+        write!(f, "{} of {} conversations failed", self.failures.len(), self.played)
     }
 }
 
-/// Plays every conversation that runs over this transport, once for each of these revisions that it is
-/// for. `connect` makes a new client of a new server each time.
+/// Runs every conversation for this transport, once for each of these revisions that it names. `connect`
+/// returns a new client of a new server each time.
 pub async fn play_all<T: ConversationTransport>(
     conversations: &[Conversation],
     revisions: &[Revision],
@@ -123,7 +124,7 @@ async fn play_one<T: ConversationTransport>(
         let mut transport = connected.map_err(|error| failure(format!("no connection: {error}")))?;
         conversation.play(revision, &mut transport).await
     };
-    // In memory the server runs inside the client: a panic of one must not end all.
+    // In memory the server runs inside the client. A panic of one must not end the others.
     match AssertUnwindSafe(played).catch_unwind().await {
         Ok(outcome) => outcome,
         Err(_) => Err(failure("it panicked".to_owned())),
@@ -131,7 +132,7 @@ async fn play_one<T: ConversationTransport>(
 }
 
 impl Conversation {
-    /// Plays it for one revision, over a transport that nobody has used yet.
+    /// Runs the conversation for one revision, over a new transport.
     pub async fn play<T: ConversationTransport>(
         &self,
         revision: Revision,
@@ -182,13 +183,13 @@ impl Conversation {
     }
 }
 
-/// A conversation while it is played.
+/// The state of a running conversation.
 struct ConversationRun<'a, T> {
     conversation: &'a Conversation,
     revision: Revision,
     transport: &'a mut T,
     saved: SavedValues,
-    /// The methods of our requests, by id as it was written.
+    /// The methods of the sent requests, by their id as raw JSON.
     asked: HashMap<String, String>,
 }
 
@@ -235,7 +236,7 @@ impl<T: ConversationTransport> ConversationRun<'_, T> {
             },
             ConversationStep::EndInput => {
                 let ended = self.transport.end_input().await;
-                ended.map_err(|error| self.failure(line, format!("the input does not end: {error}")))
+                ended.map_err(|error| self.failure(line, format!("the input cannot be ended: {error}")))
             }
         }
     }
@@ -268,7 +269,7 @@ impl<T: ConversationTransport> ConversationRun<'_, T> {
         Ok(())
     }
 
-    /// The next message, in the form expectations are written for.
+    /// Receives the next message, in the form for comparison. No message is an error.
     async fn next(&mut self) -> Result<String, String> {
         match self.receive_within(PATIENCE).await? {
             Some(message) => Ok(message),
@@ -276,7 +277,7 @@ impl<T: ConversationTransport> ConversationRun<'_, T> {
         }
     }
 
-    /// The next message, if one comes in this time.
+    /// Receives the next message, if one arrives within this time.
     async fn receive_within(&mut self, time: Duration) -> Result<Option<String>, String> {
         let message = match tokio::time::timeout(time, self.transport.receive()).await {
             Err(_) | Ok(Ok(None)) => return Ok(None),
@@ -290,7 +291,7 @@ impl<T: ConversationTransport> ConversationRun<'_, T> {
         self.strip_result_envelope(&message).map(Some).map_err(|reason| format!("{reason}: {message}"))
     }
 
-    /// Opens the session that revisions with a handshake have.
+    /// Opens the session of a legacy revision.
     async fn perform_handshake(&mut self) -> Result<(), String> {
         let (capabilities, version) = (&self.conversation.client, self.revision.as_str());
         let initialize = json!({"jsonrpc": "2.0", "id": "handshake", "method": "initialize", "params": {
@@ -309,13 +310,14 @@ impl<T: ConversationTransport> ConversationRun<'_, T> {
         self.transport.send(&initialized.to_string(), self.revision).await.map_err(|error| error.to_string())
     }
 
-    /// Puts into a request what the era demands, unless it is there or the file says everything itself.
+    /// Adds the envelope to a request in modern revisions, unless the conversation is `raw`. Members that
+    /// the file sets are not replaced.
     fn add_request_meta(&mut self, text: String) -> Result<String, String> {
         if self.conversation.raw || self.revision.has_handshake() {
             return Ok(text);
         }
         let mut message: Members = serde_json::from_str(&text)
-            .map_err(|error| format!("only `raw` sends what is no message: {error}"))?;
+            .map_err(|error| format!("not a message, which needs `raw`: {error}"))?;
         let (Some(id), Some(method)) = (message.get("id"), message.get("method")) else { return Ok(text) };
         self.asked.insert(id.get().to_owned(), serde_json::from_str(method.get()).unwrap_or_default());
         let mut params: Members = member(&message, "params")?;
@@ -334,12 +336,12 @@ impl<T: ConversationTransport> ConversationRun<'_, T> {
         serde_json::to_string(&message).map_err(|error| error.to_string())
     }
 
-    /// Takes away what every result of 2026-07-28 carries, after a look at whether it is all there.
+    /// Removes the members that every result of 2026-07-28 has, after checking that they are complete.
     fn strip_result_envelope(&self, text: &str) -> Result<String, String> {
         let mut message: Members =
-            serde_json::from_str(text).map_err(|error| format!("no message: {error}"))?;
+            serde_json::from_str(text).map_err(|error| format!("not a message: {error}"))?;
         if message.contains_key("method") && message.contains_key("id") {
-            return Err("this era has no requests to the client".to_owned());
+            return Err("a request to the client, which modern revisions do not have".to_owned());
         }
         if !message.contains_key("result") {
             return Ok(text.to_owned());
@@ -358,7 +360,7 @@ impl<T: ConversationTransport> ConversationRun<'_, T> {
             _ => return Err("a result without _meta".to_owned()),
         };
         if result_meta.remove(meta::SERVER_INFO).is_none() {
-            return Err("a result that does not say who the server is".to_owned());
+            return Err("a result without the server info in _meta".to_owned());
         }
         if !result_meta.is_empty() {
             result.insert("_meta".to_owned(), result_meta.into());
@@ -367,7 +369,7 @@ impl<T: ConversationTransport> ConversationRun<'_, T> {
         if is_complete && CACHEABLE.contains(&method) {
             let holds = result.remove("ttlMs").as_ref().is_some_and(Value::is_u64);
             if !holds || !matches!(scope.as_ref().and_then(Value::as_str), Some("public" | "private")) {
-                return Err("a result that does not say how long and for whom it holds".to_owned());
+                return Err("a result without valid ttlMs and cacheScope".to_owned());
             }
         } else if scope.is_some() {
             return Err("a result with a cacheScope that it should not have".to_owned());
@@ -381,7 +383,7 @@ fn client_info() -> Value {
     json!({"name": "conversation", "version": "1.0.0"})
 }
 
-/// A member that is an object; one that is not there counts as empty.
+/// Returns a member that is an object, or an empty object if the member is missing.
 fn member<M: serde::de::DeserializeOwned + Default>(members: &Members, name: &str) -> Result<M, String> {
     match members.get(name) {
         None => Ok(M::default()),

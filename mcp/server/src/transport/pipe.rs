@@ -1,8 +1,8 @@
-//! [`Pipe`]: one client at the other end of anything that carries messages both ways.
+//! [`Pipe`]: one client on a bidirectional connection.
 //!
-//! stdin and stdout, HTTP+SSE and the in-memory client of the tests are pipes. Both eras share one:
-//! `initialize` opens a session for what follows without an envelope, and a request with an envelope
-//! stands alone, before or after.
+//! stdin and stdout, HTTP+SSE and the in-memory client of the tests are pipes. Legacy and modern revisions
+//! can share a pipe: `initialize` opens a session for all requests without an envelope, and a request with
+//! an envelope is stateless, before or after that.
 
 use std::future::{Future as _, poll_fn};
 use std::pin::Pin;
@@ -27,10 +27,10 @@ use crate::peer::stream::MessageStream;
 use crate::server::Server;
 use crate::transport::{DeliveryTarget, HttpRequest, ListVisibility, NoHeaders, RequestOrigin};
 
-/// The most messages of one batch: its answers come together, and can be far larger than it is.
+/// The maximum number of messages in one batch. Its responses are sent together and can be far larger.
 const MAX_BATCH: usize = 100;
 
-/// One client at the other end of a pipe.
+/// One client on a bidirectional connection.
 #[derive(Debug)]
 pub struct Pipe {
     server: Server,
@@ -38,7 +38,7 @@ pub struct Pipe {
     caller: Caller,
     listing: ListVisibility,
     guarded: bool,
-    /// The HTTP request that brought the message at hand, if one did.
+    /// The HTTP request that carried the current message, on HTTP transports.
     http: Option<Arc<HttpRequest>>,
     session: Option<Arc<Session>>,
     running: JoinSet<()>,
@@ -46,7 +46,7 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// A pipe whose answers and other messages go to `out`.
+    /// Returns a pipe that sends its responses and other messages to `out`.
     pub fn new(server: Server, out: Arc<MessageStream>, caller: Caller) -> Pipe {
         Pipe {
             server,
@@ -61,13 +61,13 @@ impl Pipe {
         }
     }
 
-    /// Takes one message, or a batch where the revision has them.
+    /// Receives one message, or a batch if the revision has batches.
     pub async fn receive(&mut self, line: Bytes) {
         self.receive_decoded(jsonrpc::decode(line)).await;
     }
 
-    /// Takes what came in an HTTP request of its own: `caller` is the same as the pipe's, but its rights
-    /// may have changed.
+    /// Receives a message that came in its own HTTP request. `caller` equals the caller of the pipe, but
+    /// its rights may have changed.
     pub async fn receive_posted(
         &mut self,
         decoded: Result<DecodedBody, DecodeError>,
@@ -101,7 +101,7 @@ impl Pipe {
                 match self.start(request) {
                     StartedRequest::Answer(answer) => drop(out.send(answer.into_bytes()).await),
                     StartedRequest::Running(mut running) => {
-                        // Most are done when they are polled once; the others count as running from here on.
+                        // Most calls finish at the first poll. The others run in a task of their own.
                         if let Poll::Ready(answer) = poll_once(&mut running).await {
                             if let Some(answer) = answer {
                                 out.send(answer.into_bytes()).await;
@@ -125,7 +125,7 @@ impl Pipe {
         }
     }
 
-    /// A batch of 2025-03-26: one array with all answers, when all are there.
+    /// Receives a batch of 2025-03-26. One array with all responses is sent when they are complete.
     async fn receive_batch(&mut self, batch: Vec<Result<Message, DecodeError>>) {
         if let Some(reason) = refuse_batch(self.peer().revision(), &batch) {
             return self.send_error(&ErrorObject::new(INVALID_REQUEST, reason)).await;
@@ -200,7 +200,7 @@ impl Pipe {
         }
     }
 
-    /// What follows without an envelope belongs to the session; before there is one, we know nothing.
+    /// Returns the client of requests without an envelope: the session, once it is open.
     fn peer(&self) -> Peer {
         match &self.session {
             Some(session) => Peer::Session(session.clone()),
@@ -217,12 +217,13 @@ impl Pipe {
         self.server.handle_notification(notification, &self.peer());
     }
 
-    /// Sends an error that answers no request.
+    /// Sends an error without an id, which answers no request.
     pub async fn send_error(&self, error: &ErrorObject) {
         self.out.send(jsonrpc::encode_error(None, error).into()).await;
     }
 
-    /// The input has ended: nobody answers questions any more, listeners end, calls may finish.
+    /// Ends the pipe after the end of its input. Requests to the client fail, listeners end, and running
+    /// calls may finish within this time.
     pub async fn drain(&mut self, most: Duration) {
         if let Some(session) = &self.session {
             session.stop_asking();
@@ -249,12 +250,12 @@ enum StartedRequest {
     Running(RunningCall),
 }
 
-/// Polls a call once.
+/// Polls a call once and returns.
 async fn poll_once(running: &mut RunningCall) -> Poll<Option<EncodedResponse>> {
     poll_fn(|context| Poll::Ready(Pin::new(&mut *running).poll(context))).await
 }
 
-/// Why a batch is refused as a whole, if it is.
+/// Returns why a batch is rejected as a whole, or `None` if it is accepted.
 pub fn refuse_batch(revision: Revision, batch: &[Result<Message, DecodeError>]) -> Option<&'static str> {
     let mut requests = batch.iter().filter_map(|message| match message {
         Ok(Message::Request(request)) => Some(request),
@@ -264,11 +265,11 @@ pub fn refuse_batch(revision: Revision, batch: &[Result<Message, DecodeError>]) 
         return Some("invalid request: a batch holds at most 100 messages");
     }
     if !revision.allows_batches() {
-        return Some("invalid request: batches belong to revision 2025-03-26 only");
+        return Some("invalid request: only revision 2025-03-26 supports batches");
     }
     requests.find_map(|request| {
         if Peer::has_envelope(request.params()) {
-            Some("invalid request: a request that stands alone must not be part of a batch")
+            Some("invalid request: a request with an envelope must not be part of a batch")
         } else if request.method() == "initialize" {
             Some("invalid request: `initialize` must not be part of a batch")
         } else {
@@ -277,7 +278,7 @@ pub fn refuse_batch(revision: Revision, batch: &[Result<Message, DecodeError>]) 
     })
 }
 
-/// Several answers as one JSON array.
+/// Joins several responses into one JSON array.
 pub fn join_batch(answers: &[Bytes]) -> Bytes {
     let mut joined = Vec::with_capacity(answers.iter().map(|answer| answer.len() + 1).sum::<usize>() + 1);
     joined.push(b'[');

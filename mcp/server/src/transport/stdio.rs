@@ -1,6 +1,6 @@
-//! MCP over a pipe: one message a line on stdin, one message a line on stdout, nothing else there.
+//! MCP over stdio: one message per line on stdin and on stdout, and no other output on stdout.
 //!
-//! Reading and writing lines is here; what the messages do is in [`Pipe`].
+//! This module reads and writes lines. [`Pipe`] handles the messages.
 
 use std::io;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::peer::stream::{MessageStream, StreamRead};
 use crate::server::Server;
 use crate::transport::pipe::Pipe;
 
-/// The longest line that is read, and how long calls may go on after the client has hung up.
+/// The limits of the stdio transport.
 #[derive(Clone, Copy, Debug)]
 pub struct StdioLimits {
-    /// Bytes of one message.
+    /// The maximum number of bytes of one line, which is one message.
     pub line: usize,
-    /// After the end of the input.
+    /// How long running calls may continue after the end of the input.
     pub drain: Duration,
 }
 
@@ -31,7 +31,7 @@ impl Default for StdioLimits {
     }
 }
 
-/// Serves stdin and stdout until stdin ends; everything asked before is answered.
+/// Serves stdin and stdout until stdin ends. Requests received before the end are answered.
 pub async fn serve_stdio(server: &Server) -> io::Result<()> {
     serve(server, tokio::io::stdin(), tokio::io::stdout(), StdioLimits::default()).await
 }
@@ -69,7 +69,7 @@ enum InputLine {
     End,
 }
 
-/// Reads up to the next newline; a line that is too long is skipped without being kept.
+/// Reads up to the next newline. A line that is too long is skipped and not buffered.
 async fn read_line(input: &mut (impl tokio::io::AsyncBufRead + Unpin), most: usize) -> io::Result<InputLine> {
     let mut line = Vec::new();
     let mut too_long = false;
@@ -112,7 +112,7 @@ async fn write_all(out: Arc<MessageStream>, mut output: impl AsyncWrite + Unpin)
         };
         if let Err(error) = written.await {
             out.end();
-            // A reader that is gone is the client's way to say goodbye.
+            // The client disconnected, which is not an error.
             return if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) };
         }
     }

@@ -1,4 +1,4 @@
-//! What one caller began, another cannot go on with.
+//! States, tasks and listeners belong to their caller.
 
 use bindpost_mcp_server::testing::TestClient;
 use bindpost_mcp_server::{Caller, Server};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::fixture;
 
-/// The answer to a request that stands alone.
+/// Sends a stateless request and returns the first message of the server.
 async fn ask(server: &Server, caller: Caller, method: &str, mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -19,7 +19,7 @@ async fn ask(server: &Server, caller: Caller, method: &str, mut params: Value) -
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_is_good_for_the_caller_it_was_given_to() {
+async fn a_state_is_valid_for_its_caller_only() {
     let server = fixture::server("");
     let call = json!({"name": "ask_name"});
     let asked = ask(&server, Caller::new("ada"), "tools/call", call).await;
@@ -34,7 +34,7 @@ async fn a_state_is_good_for_the_caller_it_was_given_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_is_there_for_the_caller_it_was_made_for() {
+async fn a_task_exists_for_its_caller_only() {
     let server = fixture::server("");
     let made = ask(&server, Caller::new("ada"), "tools/call", json!({"name": "job_forever"})).await;
     let task = json!({"taskId": made["result"]["taskId"], "inputResponses": {}});
@@ -47,7 +47,7 @@ async fn a_task_is_there_for_the_caller_it_was_made_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listener_hears_of_its_own_callers_tasks_only() {
+async fn a_listener_is_notified_of_its_own_callers_tasks_only() {
     let server = fixture::server("");
     let made = ask(&server, Caller::new("ada"), "tools/call", json!({"name": "job_forever"})).await;
     let wish = json!({"notifications": {"taskIds": [made["result"]["taskId"]]}});

@@ -1,4 +1,4 @@
-//! The conversations of `tests/conversations`, in memory and over stdio; and the runner itself.
+//! The conversations of `tests/conversations` in memory and over stdio, and tests of the runner itself.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -15,9 +15,9 @@ fn all() -> Vec<Conversation> {
     Conversation::read_all(FOLDER).unwrap()
 }
 
-/// Played or not, nothing may go otherwise, and there must be something to play.
+/// Checks that at least one conversation ran and that none failed.
 fn check(report: &ConversationReport) {
-    assert!(report.played > 0, "nothing was played");
+    assert!(report.played > 0, "no conversation ran");
     assert!(report.failures.is_empty(), "{report}");
 }
 
@@ -25,7 +25,7 @@ async fn in_memory(conversation: &Conversation) -> io::Result<TestClient> {
     Ok(TestClient::connect(&fixture::server(conversation.server())))
 }
 
-// Nothing here waits for the world, so time can be made to pass.
+// These tests do no real I/O, so they run with paused time.
 
 #[tokio::test(start_paused = true)]
 async fn all_conversations_go_as_written_in_memory() {
@@ -41,14 +41,14 @@ async fn all_conversations_go_as_written_over_stdio() {
 }
 
 #[test]
-fn every_file_is_a_conversation_with_a_name_and_a_point_of_its_own() {
+fn every_file_is_a_conversation_with_its_own_name_and_description() {
     let files = std::fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().file_name());
     let files: BTreeSet<String> = files.map(|name| name.into_string().unwrap()).collect();
     let all = all();
     let parsed: BTreeSet<String> = all.iter().map(|conversation| conversation.file().to_owned()).collect();
     assert_eq!(parsed, files, "every file here ends in .txt");
     let points: BTreeSet<&str> = all.iter().map(Conversation::shows).collect();
-    assert_eq!(points.len(), all.len(), "two conversations claim to show the same");
+    assert_eq!(points.len(), all.len(), "two conversations have the same description");
     for revision in Revision::ALL {
         for transport in ["memory", "stdio", "sse", "http"] {
             let played = all.iter().filter(|c| c.runs_over(transport) && c.revisions().contains(&revision));
@@ -57,9 +57,9 @@ fn every_file_is_a_conversation_with_a_name_and_a_point_of_its_own() {
     }
 }
 
-/// What goes otherwise in a conversation of one revision, played in memory.
+/// Runs a conversation of one revision in memory and returns its failures.
 async fn failure(revision: &str, steps: &str) -> String {
-    let text = format!("# Goes otherwise.\nrevisions {revision}\n{steps}");
+    let text = format!("# Fails.\nrevisions {revision}\n{steps}");
     let conversation = Conversation::parse("wrong.txt", &text).unwrap();
     let report = play_all(&[conversation], &Revision::ALL, in_memory).await;
     report.failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
@@ -69,7 +69,7 @@ const PING: &str = r#"--> {"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const DISCOVER: &str = r#"--> {"jsonrpc":"2.0","id":1,"method":"server/discover"}"#;
 
 #[tokio::test(start_paused = true)]
-async fn a_wrong_conversation_fails_and_says_where() {
+async fn a_failure_names_the_line_and_the_difference() {
     let steps = format!("{PING}\n<-- {{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{{}}}}\n");
     assert_eq!(
         failure("2025-06-18", &steps).await,
@@ -82,7 +82,7 @@ async fn a_wrong_conversation_fails_and_says_where() {
 #[tokio::test(start_paused = true)]
 async fn every_kind_of_step_can_fail() {
     let pong = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
-    for (steps, says) in [
+    for (steps, expected) in [
         (format!("<-- {pong}"), "wrong.txt:3 (2025-11-25 over memory): no message came"),
         (format!("{PING}\n<-- nothing"), "wrong.txt:4 (2025-11-25 over memory): a message came"),
         (PING.to_owned(), "wrong.txt:3 (2025-11-25 over memory): one more message came"),
@@ -92,12 +92,12 @@ async fn every_kind_of_step_can_fail() {
         (format!("{PING}\n<-- [stdio] {pong}"), "one more message came"),
     ] {
         let failure = failure("2025-11-25", &steps).await;
-        assert!(failure.contains(says), "{steps}\n{failure}");
+        assert!(failure.contains(expected), "{steps}\n{failure}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_revision_fails_by_itself() {
+async fn each_revision_is_reported_separately() {
     let steps = format!("{PING}\n<-- [2025-06-18+] {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{}}}}");
     let failures = failure("legacy", &steps).await;
     let failed: Vec<&str> = failures.lines().filter(|line| line.starts_with("wrong")).collect();
@@ -111,7 +111,7 @@ async fn each_revision_fails_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_expectation_is_written_without_what_every_result_carries() {
+async fn a_modern_expectation_omits_the_common_members_of_results() {
     let exact = format!("{DISCOVER}\n<-- {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"$save:all\"}}\n");
     assert_eq!(failure("modern", &exact).await, "");
     let seen =

@@ -1,6 +1,6 @@
-//! The servers that answer in the conversations. The HTTP crate's tests use this file too.
+//! The servers of the conversations. The tests of the HTTP crate use this file too.
 //!
-//! Names are fixed: the files in `tests/conversations` know them.
+//! The files in `tests/conversations` depend on the names.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use bindpost_mcp_server::{
 };
 use serde_json::{Value, json};
 
-/// The server that a conversation names.
+/// Returns the server that a conversation names.
 pub(crate) fn server(name: &str) -> Server {
     let builder = Server::builder("fixture", "1.2.3");
     let builder = match name {
@@ -25,7 +25,7 @@ pub(crate) fn server(name: &str) -> Server {
         "decorated" => decorated(builder),
         "paged" => paged(builder),
         "cached" => resources(builder).cache(Duration::from_secs(60), CacheScope::Public),
-        // One call at once, one that waits.
+        // One running call and one queued call.
         "narrow" => asking(tools(builder)).limits(ServerLimits {
             running_calls: 1,
             waiting_calls: 1,
@@ -35,11 +35,11 @@ pub(crate) fn server(name: &str) -> Server {
         "modest" => tools(builder).limits(ServerLimits { calls_per_session: 1, ..ServerLimits::default() }),
         other => panic!("there is no server {other:?}; add it to fixture.rs"),
     };
-    builder.build().expect("the fixture is right")
+    builder.build().expect("the fixture is valid")
 }
 
-/// A tool without arguments. Its schema is not compiled: there are many, and each conversation has a
-/// server of its own.
+/// Returns a tool without arguments. Its schema is not compiled, because each conversation has its own
+/// server with many tools.
 fn plain<M, R, H>(name: &str, handler: H) -> ToolEntry
 where
     R: IntoToolResult + 'static,
@@ -60,7 +60,7 @@ fn text_of(arguments: &Value, name: &str) -> String {
     arguments[name].as_str().unwrap_or_default().to_owned()
 }
 
-/// Tools that answer by themselves.
+/// Adds tools that do not ask the client.
 fn tools(builder: ServerBuilder) -> ServerBuilder {
     let any = json!({"type": "object"});
     builder
@@ -149,7 +149,7 @@ fn tools(builder: ServerBuilder) -> ServerBuilder {
         )
 }
 
-/// What the handler sees of its request.
+/// Returns the data of the request that a handler can read.
 fn describe(context: &Context) -> Value {
     json!({
         "revision": context.revision().as_str(),
@@ -204,7 +204,7 @@ fn icon() -> Icon {
     }
 }
 
-/// Tools that ask the client.
+/// Adds tools that ask the client.
 fn asking(builder: ServerBuilder) -> ServerBuilder {
     builder
         .tool(plain("ask_name", async |context: Context| greeting(&context).await))
@@ -262,10 +262,10 @@ fn question(field: &str) -> ElicitParams {
 }
 
 fn field(answer: &ElicitResult, name: &str) -> String {
-    answer.field(name).and_then(Value::as_str).unwrap_or("nobody").to_owned()
+    answer.field(name).and_then(Value::as_str).unwrap_or("unknown").to_owned()
 }
 
-/// Tools that change the server.
+/// Adds tools that change the server.
 fn changing(builder: ServerBuilder) -> ServerBuilder {
     builder
         .tool(plain("add_tool", async |context: Context| {
@@ -299,7 +299,7 @@ fn changing(builder: ServerBuilder) -> ServerBuilder {
         }))
 }
 
-/// Tools that go on as tasks.
+/// Adds tools that run as tasks.
 fn tasks(builder: ServerBuilder) -> ServerBuilder {
     builder
         .tasks(TaskLimits::default())
@@ -402,7 +402,7 @@ fn prompts(builder: ServerBuilder) -> ServerBuilder {
                     .trim()
                     .to_owned()
             })
-            .description("Greets somebody")
+            .description("Greets a person")
             .argument("name", "Whom to greet", true)
             .argument("style", "How to greet", false)
             .complete("style", |typed: &str| {
@@ -429,7 +429,7 @@ fn prompts(builder: ServerBuilder) -> ServerBuilder {
         .prompt(PromptEntry::new("ask", async |context: Context| greeting(&context).await))
 }
 
-/// One entry of each kind with everything that a definition can carry.
+/// Adds one entry of each kind with all members of its definition.
 fn decorated(builder: ServerBuilder) -> ServerBuilder {
     let tag = || meta(json!({"example.com/tag": "x"}));
     builder
@@ -491,7 +491,7 @@ fn decorated(builder: ServerBuilder) -> ServerBuilder {
         )
 }
 
-/// Lists of several pages, of one full page, of less than a page.
+/// Adds lists with several pages, with one full page, and with less than a page.
 fn paged(builder: ServerBuilder) -> ServerBuilder {
     let builder = (1..=7).fold(builder.page_size(3), |builder, number| {
         builder.tool(ToolEntry::new(format!("t{number}"), async || "text"))
@@ -514,8 +514,8 @@ fn paged(builder: ServerBuilder) -> ServerBuilder {
     builder.prompt(PromptEntry::new("p1", async || "text")).tool(late)
 }
 
-/// What a host of other people's functions needs: names in any case and of any kind, its own words for what
-/// is not there, its own way to match a URI, and questions that a program wrote.
+/// Adds the features for hosts of functions: names in any case and of any form, custom not-found errors, a
+/// custom URI matcher, and requests to the client as JSON.
 fn hosted(builder: ServerBuilder) -> ServerBuilder {
     let unknown = |error: &ProtocolError| match error {
         ProtocolError::UnknownTool(name) => Some(ErrorObject::new(-32602, format!("Unknown tool: '{name}'"))),
@@ -563,7 +563,7 @@ fn hosted(builder: ServerBuilder) -> ServerBuilder {
         )
 }
 
-/// Asks twice under the same key, and remembers in between what it was told.
+/// Asks twice under the same key, and remembers the first answer.
 async fn two_names(context: Context) -> Result<String, ToolError> {
     let form = object(json!({"name": {"type": "string"}}), &["name"]);
     let question = meta(

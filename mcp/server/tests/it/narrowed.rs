@@ -1,4 +1,4 @@
-//! A server that is told to do less: fewer revisions, no tools, lists that fail.
+//! Servers with a reduced offer: fewer revisions, no tools, lists that fail.
 
 use bindpost_mcp_server::protocol::{Resource, Revision};
 use bindpost_mcp_server::testing::TestClient;
@@ -20,7 +20,7 @@ fn envelope() -> Value {
 }
 
 #[tokio::test]
-async fn only_the_named_revisions_are_spoken() {
+async fn only_the_named_revisions_are_supported() {
     let builder = || Server::builder("narrow", "1.0.0").tool(ToolEntry::new("t", async || "x"));
     let server = builder().revisions([Revision::V2025_11_25, Revision::V2025_03_26]).build().unwrap();
     for (asked, given) in
@@ -43,11 +43,11 @@ async fn only_the_named_revisions_are_spoken() {
     assert!(TestClient::connect(&server).request("tools/list", envelope()).await.is_ok());
 
     let error = builder().revisions([]).build().unwrap_err().to_string();
-    assert!(error.contains("it speaks no revision at all"), "{error}");
+    assert!(error.contains("it supports no protocol revision"), "{error}");
 }
 
 #[tokio::test]
-async fn whole_kinds_of_entries_can_be_left_out() {
+async fn whole_kinds_of_entries_can_be_removed() {
     let entries = || {
         Server::builder("narrow", "1.0.0").add([
             Entry::from(ToolEntry::new("t", async || "x")),
@@ -56,7 +56,7 @@ async fn whole_kinds_of_entries_can_be_left_out() {
             PromptEntry::new("p", async || "x").into(),
         ])
     };
-    for (server, kind, gone) in [
+    for (server, kind, removed) in [
         (entries().without_tools(), "tools", "tools/list"),
         (entries().without_resources(), "resources", "resources/list"),
         (entries().without_prompts(), "prompts", "prompts/list"),
@@ -66,12 +66,12 @@ async fn whole_kinds_of_entries_can_be_left_out() {
         let result = client.request("initialize", initialize("2025-11-25")).await.unwrap();
         let capabilities = result["capabilities"].as_object().unwrap();
         assert!(!capabilities.contains_key(kind), "{capabilities:?}");
-        assert_eq!(client.request(gone, json!({})).await.unwrap_err().code, -32601);
+        assert_eq!(client.request(removed, json!({})).await.unwrap_err().code, -32601);
     }
 }
 
 #[tokio::test]
-async fn a_list_that_fails_says_so_without_its_reasons() {
+async fn a_failed_list_is_an_error_without_its_internal_reason() {
     for (list, shown) in [
         (
             ResourceListEntry::new("menu", async || Err::<Vec<Resource>, _>(ToolError::new("closed today"))),
@@ -81,7 +81,7 @@ async fn a_list_that_fails_says_so_without_its_reasons() {
             ResourceListEntry::new("menu", async |_: Context| {
                 vec![Resource { uri: "other://x".into(), name: "x".into(), ..Resource::default() }]
             }),
-            "the list of resources is broken",
+            "the list of resources is invalid",
         ),
     ] {
         let server = Server::builder("narrow", "1.0.0").resource_list(list).build().unwrap();

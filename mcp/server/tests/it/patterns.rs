@@ -1,4 +1,4 @@
-//! Patterns of schemas that take long on values made for them: a check ends soon, and what it cannot decide is refused.
+//! Patterns of schemas with catastrophic backtracking: a check ends soon, and an undecided value is invalid.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use bindpost_mcp_server::testing::TestClient;
 use bindpost_mcp_server::{CallParts, CompiledSchema, Server, Signature, ToolEntry};
 use serde_json::{Value, json};
 
-/// Far more than a check takes, and far less than it took.
+/// Far more than a check takes, and far less than it takes without a budget.
 const SOON: Duration = Duration::from_secs(20);
 
 fn check(schema: &Value, value: &Value) -> Result<(), String> {
@@ -19,7 +19,7 @@ fn check(schema: &Value, value: &Value) -> Result<(), String> {
 }
 
 #[test]
-fn a_pattern_that_looks_around_ends_soon_on_a_long_text() {
+fn a_pattern_with_look_around_ends_soon_on_a_long_text() {
     for pattern in [
         "(?=a)(a|aa)*b$",
         "(?=a)(?:a|aa)*b$",
@@ -40,7 +40,7 @@ fn a_pattern_that_looks_around_ends_soon_on_a_long_text() {
 }
 
 #[test]
-fn what_cannot_be_decided_is_never_accepted() {
+fn an_undecided_value_is_never_valid() {
     let text = "a".repeat(200_000);
     let costly = "(?=a)(a|aa)*b$";
     for schema in [
@@ -71,7 +71,7 @@ fn what_cannot_be_decided_is_never_accepted() {
 }
 
 #[test]
-fn many_texts_share_one_budget() {
+fn all_texts_of_a_value_share_one_budget() {
     let texts: Vec<String> = (0..2_000).map(|at| format!("{}{at}", "a".repeat(500))).collect();
     let schema = json!({"items": {"pattern": "^(a|aa)*(?=c)c$"}});
     let refused = check(&schema, &json!(texts)).unwrap_err();
@@ -84,7 +84,7 @@ fn many_texts_share_one_budget() {
 }
 
 #[test]
-fn ordinary_patterns_that_look_around_work_as_before() {
+fn ordinary_patterns_with_look_around_work() {
     let long = "word ".repeat(40_000);
     for (pattern, fits, breaks) in [
         ("^(?!\\s*$).+", long.as_str(), "   "),
@@ -116,7 +116,7 @@ fn ordinary_patterns_that_look_around_work_as_before() {
 }
 
 #[test]
-fn patterns_that_are_none_are_still_refused_when_they_are_registered() {
+fn invalid_patterns_are_rejected_at_registration() {
     for schema in [
         json!({"pattern": "("}),
         json!({"items": {"pattern": "(?=a"}}),
@@ -128,7 +128,7 @@ fn patterns_that_are_none_are_still_refused_when_they_are_registered() {
 }
 
 #[tokio::test]
-async fn a_call_with_a_text_made_for_its_pattern_is_refused() {
+async fn a_call_with_an_undecided_argument_is_rejected() {
     let schema =
         json!({"type": "object", "properties": {"code": {"type": "string", "pattern": "(?=a)(a|aa)*b$"}}});
     let definition = Tool { name: "find".to_owned(), input_schema: schema, ..Tool::default() };

@@ -1,4 +1,4 @@
-//! A server whose entries change all at once.
+//! Replacement of all entries at once.
 
 use bindpost_mcp_server::testing::TestClient;
 use bindpost_mcp_server::{Entry, PromptEntry, Server, ToolEntry};
@@ -14,7 +14,7 @@ async fn all_entries_can_be_replaced_at_once() {
     client.request("initialize", params).await.unwrap();
     client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
 
-    // Nothing is announced that looks the same; a mistake changes nothing.
+    // A list that does not change is not announced. An invalid entry changes nothing.
     server.catalog().replace(vec![tool("old"), prompt()]).unwrap();
     let error = server.catalog().replace(vec![tool("new"), tool("new"), tool("no name")]).unwrap_err();
     assert_eq!(error.0.len(), 2, "{error}");

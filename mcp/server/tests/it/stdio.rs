@@ -1,4 +1,4 @@
-//! The stdio transport over pipes in memory: a client for the conversations, and what they cannot show.
+//! The stdio transport over in-memory pipes: a client for the conversations, and tests that need raw bytes.
 
 use std::io;
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl StdioClient {
     }
 
     fn connect_with(server: &Server, limits: StdioLimits) -> StdioClient {
-        // Smaller than most messages: lines come in pieces.
+        // Smaller than most messages, so that lines arrive in pieces.
         let (input, server_input) = tokio::io::duplex(64);
         let (server_output, output) = tokio::io::duplex(64);
         let server = server.clone();
@@ -45,7 +45,7 @@ impl StdioClient {
         serde_json::from_str(&self.output.next_line().await.unwrap().expect("one more line")).unwrap()
     }
 
-    /// Everything that comes after the end of the input; the server must end by itself.
+    /// Ends the input and returns all further messages. The server must end by itself.
     async fn rest(mut self) -> Vec<Value> {
         drop(self.input.take());
         let mut rest = Vec::new();
@@ -82,7 +82,7 @@ fn call(id: i64, name: &str, arguments: Value) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_asked_before_the_end_of_the_input_is_answered() {
+async fn all_requests_before_the_end_of_the_input_are_answered() {
     let mut client = StdioClient::connect(&fixture::server(""));
     client.write(call(1, "slow", json!({"ms": 300})).as_bytes()).await;
     client.write(call(2, "slow", json!({"ms": 100})).as_bytes()).await;
@@ -91,14 +91,14 @@ async fn everything_asked_before_the_end_of_the_input_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_does_not_end_is_given_up_after_the_end_of_the_input() {
+async fn a_call_that_does_not_end_is_cancelled_after_the_end_of_the_input() {
     let mut client = StdioClient::connect(&fixture::server(""));
     client.write(call(1, "slow", json!({"ms": 3_600_000})).as_bytes()).await;
     assert_eq!(client.rest().await, [] as [Value; 0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_fails_when_the_input_ends() {
+async fn a_request_to_the_client_fails_when_the_input_ends() {
     let mut client = StdioClient::connect(&fixture::server(""));
     let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": Revision::LATEST_WITH_HANDSHAKE.as_str(),
@@ -114,7 +114,7 @@ async fn a_question_fails_when_the_input_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn empty_lines_and_carriage_returns_are_no_messages() {
+async fn empty_lines_and_carriage_returns_are_ignored() {
     let mut client = StdioClient::connect(&fixture::server(""));
     client.write(b"\n  \r\n").await;
     client.write(call(1, "echo", json!({"text": "hi"})).replace('\n', "\r\n").as_bytes()).await;
@@ -123,14 +123,14 @@ async fn empty_lines_and_carriage_returns_are_no_messages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_line_needs_no_end() {
+async fn the_last_line_needs_no_newline() {
     let mut client = StdioClient::connect(&fixture::server(""));
     client.write(call(1, "echo", json!({"text": "hi"})).trim_end().as_bytes()).await;
     assert_eq!(client.rest().await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_that_is_too_long_is_refused_and_the_next_one_is_served() {
+async fn a_line_that_is_too_long_is_rejected_and_the_next_one_is_served() {
     let limits = StdioLimits { line: 200, ..StdioLimits::default() };
     let mut client = StdioClient::connect_with(&fixture::server(""), limits);
     client.write(call(1, "echo", json!({"text": "x".repeat(10_000)})).as_bytes()).await;

@@ -1,4 +1,4 @@
-//! Completers that have to wait for what they suggest.
+//! Asynchronous completers.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn server() -> Server {
         .unwrap()
 }
 
-/// What is suggested, in a session and without one.
+/// Returns the suggestions, which must be the same in a session and without one.
 async fn suggested(reference: Value, argument: &str) -> Value {
     let server = server();
     let params = json!({"ref": reference, "argument": {"name": argument, "value": "a"}});
@@ -51,7 +51,7 @@ async fn suggested(reference: Value, argument: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_completer_may_wait() {
+async fn a_completer_may_be_asynchronous() {
     for (reference, argument) in [
         (json!({"type": "ref/resource", "uri": "test://{name}"}), "name"),
         (json!({"type": "ref/prompt", "name": "p"}), "good"),
@@ -64,7 +64,7 @@ async fn a_completer_may_wait() {
 }
 
 #[tokio::test]
-async fn a_completer_that_fails_or_takes_too_long_suggests_nothing() {
+async fn a_completer_that_fails_or_times_out_suggests_nothing() {
     for (reference, argument) in [
         (json!({"type": "ref/resource", "uri": "late://{name}"}), "name"),
         (json!({"type": "ref/prompt", "name": "p"}), "bad"),

@@ -1,4 +1,4 @@
-//! Whether anybody would hear of a change.
+//! `Server::is_watched` and `Server::watched_resources`.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn server() -> Server {
 }
 
 #[tokio::test]
-async fn a_session_watches_what_it_subscribed_to() {
+async fn a_session_watches_its_subscribed_resources() {
     let server = server();
     let mut client = TestClient::connect(&server);
     let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
@@ -30,7 +30,7 @@ async fn a_session_watches_what_it_subscribed_to() {
 }
 
 #[tokio::test]
-async fn a_listener_watches_what_it_named_until_it_goes() {
+async fn a_listener_watches_its_resources_until_it_is_cancelled() {
     let server = server();
     let mut client = TestClient::connect(&server);
     let meta = json!({
@@ -38,14 +38,14 @@ async fn a_listener_watches_what_it_named_until_it_goes() {
         "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    let wanted = json!({"resourceSubscriptions": ["test://a", "test://gone"]});
+    let wanted = json!({"resourceSubscriptions": ["test://a", "test://unknown"]});
     let listen = json!({"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen",
         "params": {"_meta": meta, "notifications": wanted}});
     client.send(listen.to_string()).await;
     let first: Value = serde_json::from_slice(&client.next().await.unwrap()).unwrap();
     assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
     wait_until(|| server.is_watched("test://a")).await;
-    assert!(!server.is_watched("test://gone"));
+    assert!(!server.is_watched("test://unknown"));
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "l"}});
     client.send(cancel.to_string()).await;
     wait_until(|| server.watched_resources().is_empty()).await;
@@ -58,5 +58,5 @@ async fn wait_until(condition: impl Fn() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("it did not come to pass");
+    panic!("the condition was not met in time");
 }

@@ -1,4 +1,4 @@
-//! The ways to a worker, each a program that runs until it is dropped.
+//! The programs that call a worker. Each runs until it is dropped.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -11,12 +11,12 @@ use serde_json::Value;
 use super::{ARGUMENTS, LoadFigures, MARKER, TOOL};
 use crate::workspace;
 
-/// The command that starts `bench/worker` with a worker of its own.
+/// Returns the command that starts `bench/worker` with its own worker.
 pub(super) fn driver(driver: &Path, program: &Path, worker: &Path, app: &Path) -> Command {
     let mut command = Command::new(driver);
     command.arg("--program").arg(program).arg("--worker").arg(worker).arg("--app").arg(app);
-    // The path of a unix socket must be short, so it is relative to the folder that the driver starts in; the worker
-    // has the same one. It is gone as soon as the worker has connected.
+    // The path of a unix socket must be short, so it is relative to the working folder, which the driver
+    // and the worker share. The socket is deleted as soon as the worker has connected.
     command.current_dir(app).args(["--socket", "driver.socket"]);
     command.args(["--tool", TOOL, "--arguments", ARGUMENTS, "--marker", MARKER]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -35,7 +35,7 @@ impl DirectWorker {
         let mut child = driver.spawn().context("could not start the driver")?;
         let (input, output) = child.stdin.take().zip(child.stdout.take()).context("no pipes")?;
         let mut direct = Self { child, input, output: BufReader::new(output) };
-        // Once it answers, its socket is free for the next.
+        // After its first response, the path of its socket is free for the next worker.
         direct.measure(1, 0.0, 0.1)?;
         Ok(direct)
     }
@@ -50,13 +50,13 @@ impl DirectWorker {
 
 impl Drop for DirectWorker {
     fn drop(&mut self) {
-        // The worker ends when its stream does.
+        // The worker ends when its stream ends.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// An HTTP server with a worker behind it.
+/// An HTTP server with a worker.
 pub(super) struct WorkerServer {
     child: Child,
     port: String,
@@ -64,7 +64,7 @@ pub(super) struct WorkerServer {
 }
 
 impl WorkerServer {
-    /// `bindpost run` with the app.
+    /// Starts `bindpost run` with the app.
     pub(super) fn host(bindpost: &Path, app: &Path) -> Result<Self> {
         let log = app.join("host.log");
         let mut command = Command::new(bindpost);
@@ -75,13 +75,13 @@ impl WorkerServer {
             .with_context(|| format!("bindpost did not start; see {}", log.display()))?;
         let address = ready["mcp"].as_str().and_then(|url| url.strip_prefix("http://127.0.0.1:"));
         let Some((port, path)) = address.and_then(|address| address.split_once('/')) else {
-            bail!("bindpost does not say where it serves: {line}");
+            bail!("bindpost does not print its address: {line}");
         };
         (server.port, server.path) = (port.to_owned(), format!("/{path}"));
         Ok(server)
     }
 
-    /// The relay of `bench/worker`.
+    /// Starts the relay of `bench/worker`.
     pub(super) fn relay(mut driver: Command) -> Result<Self> {
         driver.args(["--relay", "yes"]);
         let (mut server, line) = Self::start(driver)?;
@@ -89,7 +89,7 @@ impl WorkerServer {
         Ok(server)
     }
 
-    /// Starts it and waits for its first line.
+    /// Starts the program and waits for its first line.
     fn start(mut command: Command) -> Result<(Self, String)> {
         let mut child = command.spawn().context("could not start the server")?;
         let output = child.stdout.take().context("no pipe")?;
@@ -118,7 +118,7 @@ impl WorkerServer {
 
 impl Drop for WorkerServer {
     fn drop(&mut self) {
-        // It should take its worker along, and the worker's files.
+        // A graceful stop also stops the worker and deletes its files.
         let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
         if told.is_err() {
             let _ = self.child.kill();

@@ -1,4 +1,4 @@
-//! The search service as a process, and what the kernel tells of it.
+//! The search service as a process, and its CPU time and memory as reported by the kernel.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -12,18 +12,18 @@ use serde_json::Value;
 
 use super::figure;
 
-/// The kernel counts CPU time in hundredths of a second for every program, whatever its own clock is.
+/// The unit of CPU time in `/proc`: hundredths of a second.
 const TICKS: f64 = 100.0;
-/// Upkeep comes once a second; a process that does nothing for longer is at rest.
+/// The interval for detecting an idle process. Upkeep runs once a second.
 const REST: Duration = Duration::from_millis(1500);
-/// What upkeep alone may cost in that time, in seconds.
+/// The maximum CPU time of upkeep in that interval, in seconds.
 const IDLE: f64 = 0.02;
 
-/// Memory of a process, in MiB.
+/// The memory of a process, in MiB.
 pub(super) struct ProcessMemory {
-    /// The most that was resident at any time, files that are mapped included.
+    /// The peak resident memory, including mapped files.
     pub(super) peak: f64,
-    /// What is resident now without any file behind it.
+    /// The current resident memory without mapped files.
     pub(super) anonymous: f64,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct BenchService {
 }
 
 impl BenchService {
-    /// Starts it over a folder and waits until it serves.
+    /// Starts the service with a folder and waits until it serves.
     pub(super) fn start(bindpost: &Path, data: &Path) -> Result<Self> {
         let log = data.with_extension("log");
         let mut command = Command::new(bindpost);
@@ -54,7 +54,7 @@ impl BenchService {
         let ready: Value = serde_json::from_str(&line)
             .with_context(|| format!("the service did not start; see {}", log.display()))?;
         let port = ready["url"].as_str().and_then(|url| url.rsplit_once(':'));
-        service.port = port.context("the service does not say where it serves")?.1.to_owned();
+        service.port = port.context("the service does not print its address")?.1.to_owned();
         Ok(service)
     }
 
@@ -62,10 +62,10 @@ impl BenchService {
         &self.port
     }
 
-    /// Seconds of CPU time so far, its own and the system's.
+    /// Returns the CPU time so far in seconds, user and system.
     pub(super) fn cpu(&self) -> Result<f64> {
         let stat = self.read("stat")?;
-        // The second word is the name, in brackets, and may hold anything.
+        // The second field is the name in parentheses, and may contain any character.
         let words: Vec<&str> =
             stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect()).unwrap_or_default();
         let ticks = |at: usize| -> Option<f64> { words.get(at)?.parse().ok() };
@@ -73,7 +73,7 @@ impl BenchService {
         Ok((own + system) / TICKS)
     }
 
-    /// The same, once it has nothing to do any more.
+    /// Returns the CPU time after the process has become idle.
     pub(super) fn cpu_at_rest(&self) -> Result<f64> {
         let mut before = self.cpu()?;
         loop {
@@ -96,7 +96,7 @@ impl BenchService {
         Ok(ProcessMemory { peak: mebibytes("VmHWM")?, anonymous: mebibytes("RssAnon")? })
     }
 
-    /// Ends it without any warning.
+    /// Kills the process.
     pub(super) fn kill(&mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;

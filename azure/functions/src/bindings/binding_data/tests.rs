@@ -30,7 +30,8 @@ fn find<'m>(metadata: &'m [(String, Datum)], name: &str) -> Option<&'m Datum> {
     metadata.iter().find(|(known, _)| known == name).map(|(_, datum)| datum)
 }
 
-/// The value of an expression: `Err` holds the part that does not exist, `Ok(None)` means no such name.
+/// Returns the value of an expression. `Err` has the part that does not exist, `Ok(None)` means an unknown
+/// name.
 fn look_up(request: &McpRequest<'_>, expression: &str) -> Result<Option<String>, String> {
     let context = request.context();
     let data = BindingData::new(request, &context, "trigger", "Function");
@@ -107,7 +108,7 @@ fn a_resources_metadata_has_each_variable_as_a_key_and_all_in_a_map() {
 }
 
 #[test]
-fn a_variable_takes_the_place_of_a_key_of_the_same_name() {
+fn a_variable_overrides_a_key_of_the_same_name() {
     let variables = [("MCPSessionId".to_owned(), "mine".to_owned())];
     let request = request(RequestSubject::Resource { uri: "x://mine", variables: &variables });
     let metadata = metadata(&request, "trigger");
@@ -117,7 +118,7 @@ fn a_variable_takes_the_place_of_a_key_of_the_same_name() {
 }
 
 #[test]
-fn a_prompts_metadata_has_names_of_its_own() {
+fn a_prompts_metadata_has_prompt_names() {
     let arguments = Arguments::parse(Some(r#"{"code":1}"#));
     let request = request(RequestSubject::Prompt { name: "review", arguments });
     let metadata = metadata(&request, "trigger");
@@ -152,13 +153,13 @@ fn first_names_are_found_in_any_case() {
 }
 
 #[test]
-fn below_mcptoolargs_case_counts() {
+fn names_below_mcptoolargs_are_case_sensitive() {
     let request = tool(Some(ARGUMENTS));
     assert_eq!(look_up(&request, "mcptoolargs.snippetName"), Err("snippetName".to_owned()));
 }
 
 #[test]
-fn below_arguments_case_does_not_count() {
+fn names_below_arguments_match_in_any_case() {
     let request = tool(Some(ARGUMENTS));
     assert_eq!(look_up(&request, "arguments.SnippetName"), value("a"));
     assert_eq!(look_up(&request, "arguments.OBJ.inner.Deep"), value("x"));
@@ -214,7 +215,7 @@ fn can_be_held_while_a_blob_is_read() {
 }
 
 #[test]
-fn our_own_workers_get_nothing_that_is_in_the_context() {
+fn built_in_workers_get_no_metadata_that_is_in_the_context() {
     let names = |request: &McpRequest<'_>| {
         let metadata = BindingData::new(request, &request.context(), "trigger", "Function").lean_metadata();
         metadata.into_iter().map(|(name, _)| name).collect::<Vec<_>>()

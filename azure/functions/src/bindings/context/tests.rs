@@ -44,7 +44,7 @@ fn a_tool_gets_name_arguments_session_and_transport() {
 }
 
 #[test]
-fn members_without_a_value_are_left_out() {
+fn members_without_a_value_are_omitted() {
     assert_eq!(
         tool(None).context().as_str(),
         r#"{"name":"save_snippet","transport":{"name":"http-streamable","properties":{}}}"#
@@ -52,7 +52,7 @@ fn members_without_a_value_are_left_out() {
 }
 
 #[test]
-fn arguments_are_not_written_anew() {
+fn arguments_are_copied_unchanged() {
     let odd = "{ \"b\" : 1.0e2,\n\"a\":\"\\u0041\", \"b\":1.50 }";
     assert!(tool(Some(odd)).context().as_str().contains(&format!("\"arguments\":{odd},")));
 }
@@ -118,7 +118,7 @@ fn header_names_are_spelled_as_samples_spell_them() {
 }
 
 #[test]
-fn header_bytes_that_are_no_text_are_replaced() {
+fn header_bytes_that_are_not_text_are_replaced() {
     let mut headers = HeaderMap::new();
     headers.insert("x-odd", HeaderValue::from_bytes(b"a\xff\"").unwrap());
     let mut request = tool(None);
@@ -142,7 +142,7 @@ fn a_second_round_brings_answers_and_state() {
 }
 
 #[test]
-fn knows_where_its_members_lie() {
+fn has_the_positions_of_its_members() {
     let context = tool(Some(r#"{"a":1}"#)).context();
     let expected = [
         ("name", r#""save_snippet""#),
@@ -163,7 +163,7 @@ fn missing_tool_arguments_are_all_named_in_order() {
 }
 
 #[test]
-fn missing_prompt_arguments_have_a_text_of_their_own() {
+fn missing_prompt_arguments_have_a_different_text() {
     let prompt = request(RequestSubject::Prompt { name: "p", arguments: Arguments::parse(None) });
     assert_eq!(
         prompt.missing_required(&["code".to_owned(), "style".to_owned()]).as_deref(),

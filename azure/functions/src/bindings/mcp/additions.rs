@@ -1,13 +1,13 @@
-//! What the extension does not have on every trigger: annotations and icons.
+//! Reads annotations and icons, which the extension does not have on every trigger.
 //!
-//! Both may be JSON or a text that holds JSON. Members we do not know are passed on.
+//! Both may be JSON or a text that holds JSON. Unknown members are passed on.
 
 use bindpost_mcp_protocol::{Annotations, Icon, Role, ToolAnnotations};
 use serde_json::{Map, Value};
 
 use crate::json::{ObjectReader, ProblemCollector};
 
-/// `annotations` of a tool, also called `toolAnnotations`.
+/// Reads `annotations` of a tool, also called `toolAnnotations`.
 pub(super) fn tool_annotations(members: &ObjectReader<'_>) -> Option<ToolAnnotations> {
     let name = if members.value("annotations").is_some() { "annotations" } else { "toolAnnotations" };
     let object = object(members, name)?;
@@ -22,7 +22,7 @@ pub(super) fn tool_annotations(members: &ObjectReader<'_>) -> Option<ToolAnnotat
     }))
 }
 
-/// `annotations` of anything else.
+/// Reads `annotations` of a resource or prompt.
 pub(super) fn annotations(members: &ObjectReader<'_>) -> Option<Annotations> {
     let object = object(members, "annotations")?;
     Some(reading(members, "annotations", &object, |read| Annotations {
@@ -33,7 +33,7 @@ pub(super) fn annotations(members: &ObjectReader<'_>) -> Option<Annotations> {
     }))
 }
 
-/// `icons`.
+/// Reads `icons`.
 pub(super) fn icons(members: &ObjectReader<'_>) -> Vec<Icon> {
     let Some(value) = super::json_or_text(members, "icons", "array") else { return Vec::new() };
     let items = super::objects(members, "icons", value).unwrap_or_default();
@@ -53,14 +53,14 @@ fn object(members: &ObjectReader<'_>, name: &str) -> Option<Map<String, Value>> 
     match super::json_or_text(members, name, "object")? {
         Value::Object(object) => Some(object),
         other => {
-            let message = format!("must hold a JSON object, and holds {}", crate::json::dotnet_kind(&other));
+            let message = format!("must contain a JSON object, but has {}", crate::json::dotnet_kind(&other));
             members.report_problem(name, message, None);
             None
         }
     }
 }
 
-/// Reads an object that lies in a member of another; its problems become those of the other.
+/// Reads an object in a member of another. Its problems are added to those of the other.
 fn reading<T>(
     members: &ObjectReader<'_>,
     name: &str,
@@ -80,7 +80,7 @@ fn role(read: &ObjectReader<'_>, text: &str) -> Option<Role> {
         _ => {
             read.report_problem(
                 "audience",
-                format!("{text:?} is nobody it could be for"),
+                format!("{text:?} is not a valid audience"),
                 Some("write user or assistant"),
             );
             None
@@ -97,7 +97,7 @@ fn priority(read: &ObjectReader<'_>) -> Option<f64> {
     number
 }
 
-/// The members that have no place of their own; `null` ones are dropped.
+/// Returns the members that are not `known`, without those that are `null`.
 fn unknown_members(object: &Map<String, Value>, known: &[&str]) -> Map<String, Value> {
     let unknown = |name: &str| !known.iter().any(|known| known.eq_ignore_ascii_case(name));
     let others = object.iter().filter(|(name, value)| unknown(name) && !value.is_null());

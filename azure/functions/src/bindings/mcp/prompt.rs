@@ -1,4 +1,4 @@
-//! `mcpPromptTrigger`.
+//! Reads an `mcpPromptTrigger`.
 
 use bindpost_mcp_protocol::{Prompt, PromptArgument};
 
@@ -6,7 +6,7 @@ use super::additions;
 use crate::function::PromptTrigger;
 use crate::json::{ObjectReader, ProblemCollector};
 
-/// Reads the trigger. Whatever is wrong is noted, and a function with notes is not made.
+/// Reads the trigger and reports its problems. A function with problems is not created.
 pub(crate) fn read_prompt_trigger(parameter: String, members: &ObjectReader<'_>) -> PromptTrigger {
     let arguments = arguments(members);
     let required =
@@ -20,7 +20,7 @@ pub(crate) fn read_prompt_trigger(parameter: String, members: &ObjectReader<'_>)
         meta: super::metadata(members),
         extra: Default::default(),
     };
-    // MCP has no annotations on prompts: they are checked, for the sake of those who write them, and not shown.
+    // MCP has no annotations on prompts. They are only checked, so that mistakes are reported.
     let _ = additions::annotations(members);
     let uses_result_schema = members.flag("useResultSchema").unwrap_or(false);
     PromptTrigger { parameter, prompt, required, uses_result_schema }

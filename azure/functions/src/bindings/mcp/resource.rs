@@ -1,4 +1,4 @@
-//! `mcpResourceTrigger`.
+//! Reads an `mcpResourceTrigger`.
 
 use bindpost_mcp_protocol::{Resource, ResourceTemplate};
 
@@ -7,7 +7,7 @@ use crate::bindings::uri::{UriPattern, is_template};
 use crate::function::{ResourceAddress, ResourceTrigger};
 use crate::json::ObjectReader;
 
-/// Reads the trigger; nothing if it has no address, which is noted.
+/// Reads the trigger and reports its problems. Returns `None` if it has no valid URI.
 pub(crate) fn read_resource_trigger(
     parameter: String,
     members: &ObjectReader<'_>,
@@ -26,7 +26,7 @@ pub(crate) fn read_resource_trigger(
     let (pattern, name) = (pattern?, name?);
     let extra = Default::default();
     let address = if is_template(&uri) {
-        // A family has no size.
+        // A template has no size.
         let mime_type = mime_type.clone();
         let template = ResourceTemplate {
             uri_template: uri,
@@ -63,7 +63,7 @@ fn suggest_uri_fix(uri: &str) -> Option<&'static str> {
     let has_operator = uri.split('{').skip(1).any(|part| part.starts_with(operator));
     Some(match uri {
         _ if uri.trim().is_empty() => "give an address like snippet://readme or snippet://{name}",
-        // RFC 6570's operators are the usual reason.
+        // Operators of RFC 6570 are the usual reason.
         _ if has_operator => "write out what the operator stands for: not {?q} but ?q={q}",
         _ => "write a scheme, and each expression as {name}, like snippet://{folder}/{name}",
     })

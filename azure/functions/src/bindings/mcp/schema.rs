@@ -1,4 +1,4 @@
-//! Schemas of tools: made of `toolProperties`, or given whole.
+//! The schemas of tools: generated from `toolProperties`, or given as JSON schemas.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::json::{self, ObjectReader, ProblemCollector, member};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ToolProperty {
     name: String,
-    /// As written; the extension does not check it.
+    /// The type as written. The extension does not check it.
     kind: Option<String>,
     description: String,
     required: bool,
@@ -16,14 +16,14 @@ pub(super) struct ToolProperty {
     choices: Vec<String>,
 }
 
-/// The properties that `toolProperties` holds. Blank names are left out.
+/// Reads `toolProperties`. Properties with blank names are skipped.
 pub(super) fn properties(members: &ObjectReader<'_>) -> Vec<ToolProperty> {
-    // Not being there means no properties; an empty text is no JSON array.
+    // An absent member means no properties. An empty text is not a JSON array.
     if members.value("toolProperties").and_then(Value::as_str).is_some_and(|text| text.trim().is_empty()) {
         members.report_problem(
             "toolProperties",
-            "is empty, and must hold a JSON array",
-            Some("write \"[]\", or leave it out"),
+            "is empty, but must contain a JSON array",
+            Some("write \"[]\", or remove it"),
         );
         return Vec::new();
     }
@@ -59,7 +59,7 @@ fn property(members: &ObjectReader<'_>, index: usize, item: &Map<String, Value>)
     property
 }
 
-/// The input schema of properties, and the names that must be given, in order of declaration.
+/// Returns the input schema of properties, and the names of the required ones in order of declaration.
 pub(super) fn generated(properties: &[ToolProperty]) -> (Value, Vec<String>) {
     let mut required: Vec<String> = Vec::new();
     let mut schemas = Map::new();
@@ -68,9 +68,9 @@ pub(super) fn generated(properties: &[ToolProperty]) -> (Value, Vec<String>) {
             required.push(property.name.clone());
         }
         let mut schema = Map::new();
-        // `null` would be no schema for any client, so a missing type is left out.
+        // `null` would be an invalid type for clients, so a missing type is omitted.
         if let Some(kind) = &property.kind {
-            // The Python library has a type that JSON Schema does not know.
+            // The Python library has a type that JSON Schema does not have.
             let kind = if kind == "float" { "number" } else { kind };
             schema.insert("type".to_owned(), kind.into());
         }
@@ -87,7 +87,7 @@ pub(super) fn generated(properties: &[ToolProperty]) -> (Value, Vec<String>) {
     (json!({"type": "object", "properties": schemas, "required": required}), required)
 }
 
-/// A schema that was given whole, as JSON in a text; `side` is `InputBinding` or `OutputBinding`.
+/// Reads a schema that was given as JSON in a text. `side` is `Input` or `Output`.
 pub(super) fn given(
     members: &ObjectReader<'_>,
     member: &str,
@@ -110,7 +110,7 @@ pub(super) fn given(
     None
 }
 
-/// The names in `required` of a schema.
+/// Returns the names in `required` of a schema.
 pub(super) fn required_names(schema: &Value) -> Vec<String> {
     let names = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     names.filter_map(Value::as_str).map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! The tables of the contract, row by row.
+//! Tests each row of the contract's tables.
 
 use bindpost_mcp_protocol::{Prompt, Tool};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn function(bindings: &[Value]) -> Result<Function, Vec<String>> {
     }
 }
 
-/// A trigger with more members.
+/// Returns a trigger with more members.
 fn with(kind: &str, own: Value, more: Value) -> Value {
     let mut binding = json!({"type": kind, "direction": "in", "name": "context"});
     for part in [own, more] {
@@ -76,7 +76,7 @@ fn refused<T: std::fmt::Debug>(read: Result<T, Vec<String>>) -> String {
     read.unwrap_err().join("; ")
 }
 
-/// `properties` of the schema made of `toolProperties`.
+/// Returns `properties` of the schema that is generated from `toolProperties`.
 fn schema(properties: Value) -> Value {
     listed(json!({"toolProperties": properties.to_string()})).input_schema
 }
@@ -91,7 +91,7 @@ fn a_plain_tool_lists_name_and_an_empty_schema() {
 }
 
 #[test]
-fn member_names_match_in_any_case_and_null_is_nothing() {
+fn member_names_match_in_any_case_and_null_is_absent() {
     let binding = json!({
         "TYPE": "MCPTOOLTRIGGER", "Direction": "IN", "NAME": "c", "ToolName": "t", "DESCRIPTION": "d", "useresultschema": "True",
         "title": null, "metadata": null, "toolProperties": null, "outputSchema": null, "icons": null, "annotations": null,
@@ -103,13 +103,14 @@ fn member_names_match_in_any_case_and_null_is_nothing() {
 }
 
 #[test]
-fn tool_names_are_ones_that_clients_take() {
+fn tool_names_must_be_valid_for_clients() {
     for name in ["save_snippet", "A.b/c-9", &"x".repeat(128)] {
         assert_eq!(listed(json!({"toolName": name})).name, name);
     }
     for name in ["two words", "ä", "a:b", &"x".repeat(129)] {
         let message = refused(tool(json!({"toolName": name})));
-        assert_eq!(message, format!("mcpToolTrigger.toolName: {name:?} is no name that MCP clients take"));
+        let reason = format!("{name:?} is not a tool name that MCP clients accept");
+        assert_eq!(message, format!("mcpToolTrigger.toolName: {reason}"));
     }
     assert_eq!(refused(tool(json!({"toolName": " "}))), "mcpToolTrigger.toolName: is required");
     assert_eq!(refused(tool(json!({"toolName": null}))), "mcpToolTrigger.toolName: is required");
@@ -127,8 +128,8 @@ fn tool_names_are_ones_that_clients_take() {
 #[test]
 fn tool_properties_are_a_text_that_holds_an_array() {
     for (value, message) in [
-        (json!(""), "mcpToolTrigger.toolProperties: is empty, and must hold a JSON array"),
-        (json!("{}"), "mcpToolTrigger.toolProperties: must hold a JSON array, and holds Object"),
+        (json!(""), "mcpToolTrigger.toolProperties: is empty, but must contain a JSON array"),
+        (json!("{}"), "mcpToolTrigger.toolProperties: must contain a JSON array, but has Object"),
         (json!("[1]"), "mcpToolTrigger.toolProperties[0]: must be an object, and is Number"),
         (json!([]), "mcpToolTrigger.toolProperties: must be a text that holds a JSON array, and is Array"),
         (
@@ -153,7 +154,7 @@ fn tool_properties_are_a_text_that_holds_an_array() {
 }
 
 #[test]
-fn the_schema_is_made_of_the_properties() {
+fn the_schema_is_generated_from_the_properties() {
     let trigger = tool(json!({"toolProperties": json!([
         {"propertyName": "b", "propertyType": "string", "description": "B", "isRequired": true},
         {"PROPERTYNAME": "a", "propertyType": "integer", "unknown": 1, "isRequired": true, "description": null},
@@ -226,7 +227,7 @@ fn a_worker_may_give_the_input_schema() {
             .unwrap();
     assert_eq!(trigger.tool.input_schema, given);
     assert_eq!(trigger.required, ["x"]);
-    // Without the flag the schema means nothing, whatever it is.
+    // Without the flag the schema is ignored.
     assert_eq!(listed(json!({"inputSchema": "{"})).input_schema, schema(json!([])));
 
     for nothing in [json!(null), json!("")] {
@@ -283,7 +284,7 @@ fn the_output_schema_is_listed_as_given() {
 }
 
 #[test]
-fn what_the_extension_lacks_is_taken() {
+fn members_that_the_extension_lacks_are_accepted() {
     let hints = json!({"readOnlyHint": true, "destructiveHint": false, "idempotentHint": "true", "OpenWorldHint": null, "title": "T", "x": 1});
     let shown =
         json!({"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "title": "T", "x": 1});
@@ -306,7 +307,7 @@ fn what_the_extension_lacks_is_taken() {
     }
     assert_eq!(
         refused(tool(json!({"annotations": "[]"}))),
-        "mcpToolTrigger.annotations: must hold a JSON object, and holds Array"
+        "mcpToolTrigger.annotations: must contain a JSON object, but has Array"
     );
     assert_eq!(
         refused(tool(json!({"annotations": {"readOnlyHint": 1}}))),
@@ -320,7 +321,7 @@ fn what_the_extension_lacks_is_taken() {
 }
 
 #[test]
-fn a_resource_lists_what_its_trigger_says() {
+fn a_resource_is_listed_as_its_trigger_describes_it() {
     let more = json!({"title": "T", "description": "d", "mimeType": "text/plain", "size": "5", "metadata": "{\"x\":1}",
                       "annotations": {"audience": ["user"], "priority": 0.5, "lastModified": "2026-01-01"}, "useResultSchema": true});
     assert_eq!(
@@ -340,7 +341,7 @@ fn a_resource_lists_what_its_trigger_says() {
 }
 
 #[test]
-fn mistakes_in_a_resource_are_all_told() {
+fn all_mistakes_in_a_resource_are_reported() {
     assert_eq!(
         refused(resource(json!({"uri": null}))),
         "mcpResourceTrigger.uri: Resource URI cannot be null or whitespace."
@@ -356,13 +357,13 @@ fn mistakes_in_a_resource_are_all_told() {
         "mcpResourceTrigger.uri: Resource URI template expressions must be separated by at least one literal character or delimiter.; \
          mcpResourceTrigger.resourceName: is required; \
          mcpResourceTrigger.size: must be a whole number from 0 up, and is -1; \
-         mcpResourceTrigger.annotations.audience: \"all\" is nobody it could be for; \
+         mcpResourceTrigger.annotations.audience: \"all\" is not a valid audience; \
          mcpResourceTrigger.annotations.priority: must be a number from 0 to 1"
     );
 }
 
 #[test]
-fn a_prompt_lists_what_its_trigger_says() {
+fn a_prompt_is_listed_as_its_trigger_describes_it() {
     let arguments = json!([
         {"name": "code", "title": "Code", "description": "The code", "required": true},
         {"NAME": "language", "description": null, "other": 1},
@@ -387,7 +388,7 @@ fn a_prompt_lists_what_its_trigger_says() {
     assert_eq!(refused(prompt(json!({"promptName": ""}))), "mcpPromptTrigger.promptName: is required");
     assert_eq!(
         refused(prompt(json!({"promptArguments": "{}"}))),
-        "mcpPromptTrigger.promptArguments: must hold a JSON array, and holds Object"
+        "mcpPromptTrigger.promptArguments: must contain a JSON array, but has Object"
     );
     assert_eq!(
         refused(prompt(json!({"promptArguments": "[{}]"}))),
@@ -404,7 +405,7 @@ fn arguments_bind_to_parameters() {
         panic!()
     };
     assert_eq!((name.as_str(), argument.as_str()), ("p", "x"));
-    // Only `toolProperties` makes a schema.
+    // Only `toolProperties` is used for the schema.
     let Trigger::Tool(trigger) = function.trigger else { panic!() };
     assert_eq!(trigger.tool.input_schema, schema(json!([])));
 

@@ -1,4 +1,4 @@
-//! `mcpToolTrigger`.
+//! Reads an `mcpToolTrigger`.
 
 use bindpost_mcp_protocol::Tool;
 use serde_json::Value;
@@ -7,10 +7,10 @@ use super::{additions, schema};
 use crate::function::ToolTrigger;
 use crate::json::ObjectReader;
 
-/// The longest tool name that clients take.
+/// The maximum length of a tool name that clients accept.
 const LONGEST_NAME: usize = 128;
 
-/// Reads the trigger. Whatever is wrong is noted, and a function with notes is not made.
+/// Reads the trigger and reports its problems. A function with problems is not created.
 pub(crate) fn read_tool_trigger(parameter: String, members: &ObjectReader<'_>) -> ToolTrigger {
     let name = members.required_text("toolName").unwrap_or_default();
     check_name(&name, members);
@@ -39,14 +39,14 @@ pub(crate) fn read_tool_trigger(parameter: String, members: &ObjectReader<'_>) -
     ToolTrigger { parameter, tool, required, uses_result_schema }
 }
 
-/// Clients send tool names to models, and those take few characters; the extension checks nothing, and the
-/// mistake shows only when a model refuses the whole list.
+/// Checks a tool name. Clients send tool names to models, which accept few characters. The extension does not
+/// check them, so a mistake would show only when a model rejects the whole list.
 fn check_name(name: &str, members: &ObjectReader<'_>) {
     let allowed = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '.' | '/' | '-');
     if name.chars().all(allowed) && name.len() <= LONGEST_NAME {
         return;
     }
-    let message = format!("{name:?} is no name that MCP clients take");
+    let message = format!("{name:?} is not a tool name that MCP clients accept");
     let better: String =
         name.trim().chars().map(|char| if allowed(char) { char } else { '_' }).take(LONGEST_NAME).collect();
     let fix =
@@ -65,7 +65,7 @@ fn worker_schema(members: &ObjectReader<'_>, tool: &str) -> Option<Value> {
     }
 }
 
-/// The text of a schema, unless it is absent or empty. A schema that is no text is noted.
+/// Returns the text of a schema, unless it is absent or empty. A schema that is not a text is reported.
 fn schema_text(members: &ObjectReader<'_>, name: &str) -> Option<String> {
     match members.value(name)? {
         Value::Object(_) => {

@@ -1,4 +1,4 @@
-//! Content blocks, read strictly: the protocol's own type lets unknown kinds through, results must not.
+//! Parses content blocks strictly. The protocol's type accepts unknown kinds, which results must not contain.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use serde::de::Error;
 
 use crate::bindings::raw_json::{plain_string, text_members};
 
-/// A content block with all its kind requires.
+/// A content block with all members that its kind requires.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum StrictBlock {
@@ -20,7 +20,7 @@ enum StrictBlock {
     Resource(EmbeddedResource),
 }
 
-/// Content that was read strictly.
+/// Content that was parsed strictly.
 pub(super) struct ContentBlock(pub(super) Content);
 
 impl<'de> Deserialize<'de> for ContentBlock {
@@ -40,7 +40,7 @@ impl<'de> Deserialize<'de> for ContentBlock {
     }
 }
 
-/// Reads one block.
+/// Parses one block.
 pub(super) fn parse_block(json: &str) -> Option<ContentBlock> {
     match plain_text(json) {
         Some(text) => Some(ContentBlock(Content::text(text))),
@@ -48,8 +48,8 @@ pub(super) fn parse_block(json: &str) -> Option<ContentBlock> {
     }
 }
 
-/// The text of a block that has nothing else, as most have. To find the kind of a block first costs several times as
-/// much.
+/// Returns the text of a block that has only a text, as most blocks do. Parsing the kind of a block first
+/// takes several times as long.
 fn plain_text(json: &str) -> Option<String> {
     let members = text_members(json)?;
     let member = |name: &str| members.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
@@ -59,7 +59,7 @@ fn plain_text(json: &str) -> Option<String> {
     plain_string(member("text")?).map(Cow::into_owned)
 }
 
-/// A prompt's message whose content was read strictly.
+/// A prompt's message whose content was parsed strictly.
 #[derive(Deserialize)]
 pub(super) struct StrictMessage {
     role: Role,
@@ -72,7 +72,7 @@ impl From<StrictMessage> for PromptMessage {
     }
 }
 
-/// Reads a JSON object. Serde would also take an array of the members' values for one.
+/// Parses a JSON object. Serde alone would also accept an array of the members' values.
 pub(super) fn parse_object<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
     json.trim_ascii_start().starts_with('{').then(|| serde_json::from_str(json).ok())?
 }

@@ -1,4 +1,4 @@
-//! The envelope language libraries put results in: `{"type":…,"content":…,"structuredContent":…}`.
+//! The envelope in which language libraries return results: `{"type":…,"content":…,"structuredContent":…}`.
 
 use std::borrow::Cow;
 
@@ -6,17 +6,17 @@ use super::input_required::INPUT_REQUIRED;
 use crate::bindings::raw_json::{member_in_any_case, members, string};
 use crate::datum::Datum;
 
-/// An envelope, opened but not read. Names of its members count in any case.
+/// An envelope whose content is not parsed yet. Member names match in any case.
 pub(super) struct ResultEnvelope<'a> {
-    /// What `content` holds.
+    /// The type of `content`.
     pub(super) kind: Cow<'a, str>,
     content: Option<&'a str>,
     structured_content: Option<&'a str>,
 }
 
 impl<'a> ResultEnvelope<'a> {
-    /// Opens an envelope. What is inside must be text that holds JSON; where a worker returns the envelope as
-    /// JSON, which the real host refuses, it may also be the JSON itself.
+    /// Parses an envelope. Its content must be text that holds JSON. If a worker returns the envelope as
+    /// JSON, which Azure's host rejects, the content may also be plain JSON.
     pub(super) fn open(json: &'a str, is_json: bool) -> Option<ResultEnvelope<'a>> {
         let members = members(json)?;
         let member = |name| member_in_any_case(&members, name).filter(|value| *value != "null");
@@ -30,7 +30,7 @@ impl<'a> ResultEnvelope<'a> {
         (is_json || all_text || envelope.is_input_required()).then_some(envelope)
     }
 
-    /// Opens what a function returned, if it can be an envelope at all.
+    /// Parses a return value as an envelope, if it can be one.
     pub(super) fn from_returned(returned: &'a Datum) -> Option<ResultEnvelope<'a>> {
         match returned {
             Datum::Text(text) => ResultEnvelope::open(text, false),
@@ -39,28 +39,28 @@ impl<'a> ResultEnvelope<'a> {
         }
     }
 
-    /// Whether it has this type, in any case.
+    /// Returns whether it has this type, in any case.
     pub(super) fn has_kind(&self, kind: &str) -> bool {
         self.kind.eq_ignore_ascii_case(kind)
     }
 
-    /// Whether the function asks for something.
+    /// Returns whether the function asks for input.
     pub(super) fn is_input_required(&self) -> bool {
         self.has_kind(INPUT_REQUIRED)
     }
 
-    /// The JSON text of the content, unless it is null or absent.
+    /// Returns the JSON text of the content, unless it is null or absent.
     pub(super) fn content(&self) -> Option<Cow<'a, str>> {
         self.content.map(inner)
     }
 
-    /// The JSON text of the structured content, unless it is null, absent or empty.
+    /// Returns the JSON text of the structured content, unless it is null, absent or empty.
     pub(super) fn structured_content(&self) -> Option<Cow<'a, str>> {
         self.structured_content.map(inner).filter(|json| !json.is_empty())
     }
 }
 
-/// The JSON a text holds, or the JSON itself.
+/// Returns the JSON in a text, or the plain JSON.
 fn inner(value: &str) -> Cow<'_, str> {
     string(value).unwrap_or_else(|| value.into())
 }

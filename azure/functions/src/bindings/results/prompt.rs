@@ -1,4 +1,4 @@
-//! What a prompt's function returned, as a `GetPromptResult`.
+//! Converts the return value of a prompt's function to a `GetPromptResult`.
 
 use bindpost_mcp_protocol::{GetPromptResult, Meta, PromptMessage};
 use serde::Deserialize;
@@ -8,11 +8,11 @@ use super::envelope::ResultEnvelope;
 use super::{FunctionReply, ReturnValueError, input_required, plain_text, unwrap_json};
 use crate::datum::Datum;
 
-/// The result of a get. Without a result schema anything becomes one message of the user; with one, the value
-/// must be an envelope.
+/// Converts a return value to the result of a get. Without a result schema any value becomes one message of
+/// the user. With one, the value must be an envelope.
 ///
-/// `detect_json` takes text for a whole result if it is the JSON of one, with messages or a description. The
-/// extension did so up to 1.5, and the libraries of Python, Node and Java still count on it.
+/// With `detect_json`, text is a whole result if it is the JSON of one, with messages or a description. The
+/// extension did so up to 1.5, and the libraries of Python, Node and Java still rely on it.
 pub fn prompt_result(
     returned: Datum,
     uses_result_schema: bool,
@@ -32,7 +32,7 @@ pub fn prompt_result(
     })))
 }
 
-/// A whole result: what the contract keeps of it.
+/// A whole result, with the members that the contract keeps.
 #[derive(Deserialize)]
 struct ReturnedPromptResult {
     description: Option<String>,

@@ -1,4 +1,4 @@
-//! What a resource's function returned, as a `ReadResourceResult`.
+//! Converts the return value of a resource's function to a `ReadResourceResult`.
 
 use bindpost_mcp_protocol::{Meta, ReadResourceResult, ResourceContents};
 use serde::Deserialize;
@@ -9,10 +9,11 @@ use super::{FunctionReply, ReturnValueError, input_required, unwrap_json};
 use crate::bindings::raw_json::{member_in_any_case, members, string};
 use crate::datum::Datum;
 
-/// The result of a read. `uri` is the one that was requested, `mime_type` the trigger's.
+/// Converts a return value to the result of a read. `uri` is the requested URI, `mime_type` the trigger's
+/// media type.
 ///
-/// Text may hold an envelope `{"content":"<JSON of one item>"}`; text that is not quite one is simply text.
-/// An unknown media type is left out, where the real host writes `null`.
+/// Text may hold an envelope `{"content":"<JSON of one item>"}`. Text that is not a valid envelope stays
+/// text. An unknown media type is omitted, where Azure's host writes `null`.
 pub fn resource_result(
     returned: Datum,
     uri: &str,
@@ -37,7 +38,7 @@ pub fn resource_result(
             {
                 return input_required::in_envelope(&envelope);
             }
-            // Ours: the real host takes no JSON, not even an envelope.
+            // An extension of bindpost: Azure's host accepts no JSON, not even an envelope.
             enveloped(&json, true)?
                 .ok_or_else(|| ReturnValueError::UnsupportedReturnType(dotnet_type(&json)))?
         }
@@ -53,7 +54,7 @@ pub fn resource_result(
     Ok(FunctionReply::Done(done(vec![item])))
 }
 
-/// The item in an envelope.
+/// The resource in an envelope.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ReturnedResource {
@@ -65,7 +66,8 @@ struct ReturnedResource {
     meta: Option<Meta>,
 }
 
-/// The item of an envelope; `None` if the text is none. Members besides `content` do not count.
+/// Returns the resource of an envelope, or `None` if the text is not an envelope. Members besides `content`
+/// are ignored.
 fn enveloped(json: &str, is_json: bool) -> Result<Option<ResourceContents>, ReturnValueError> {
     let members = members(json).unwrap_or_default();
     let Some(content) = member_in_any_case(&members, "content") else { return Ok(None) };
@@ -84,7 +86,7 @@ fn enveloped(json: &str, is_json: bool) -> Result<Option<ResourceContents>, Retu
         Some(item) => Ok(Some(ResourceContents {
             uri: item.uri.unwrap_or_default(),
             mime_type: item.mime_type,
-            // An item is one or the other.
+            // A resource has either text or a blob.
             text: item.text.filter(|_| item.blob.is_none()),
             blob: item.blob,
             meta: item.meta,
@@ -93,7 +95,7 @@ fn enveloped(json: &str, is_json: bool) -> Result<Option<ResourceContents>, Retu
     }
 }
 
-/// What the real host would call this JSON.
+/// Returns the .NET type name that Azure's host has for this JSON.
 fn dotnet_type(json: &str) -> &'static str {
     match json.trim_ascii().as_bytes() {
         [b'{', ..] => "JObject",

@@ -1,4 +1,4 @@
-//! What a tool's function returned, as a `CallToolResult`.
+//! Converts the return value of a tool's function to a `CallToolResult`.
 
 use bindpost_mcp_protocol::{CallToolResult, Content, Meta};
 use serde::Deserialize;
@@ -9,8 +9,8 @@ use super::envelope::ResultEnvelope;
 use super::{FunctionReply, ReturnValueError, input_required, plain_text, unwrap_json};
 use crate::datum::Datum;
 
-/// The result of a call. Without a result schema anything becomes one piece of text; with one, the value must
-/// be an envelope.
+/// Converts a return value to the result of a call. Without a result schema any value becomes one text. With
+/// one, the value must be an envelope.
 pub fn tool_result(
     returned: Datum,
     uses_result_schema: bool,
@@ -25,8 +25,8 @@ pub fn tool_result(
     }
 }
 
-/// Whether a value is the envelope of a tool's result. Node's library from 4.13 on returns one for tools that were
-/// declared without saying so (`app.generic`).
+/// Returns whether a value is the envelope of a tool's result. The Node library from 4.13 on returns
+/// envelopes also for tools that do not declare it (`app.generic`).
 pub fn is_envelope(returned: &Datum) -> bool {
     const KINDS: [&str; 7] =
         ["text", "image", "audio", "resource", "resource_link", "multi_content_result", "call_tool_result"];
@@ -40,10 +40,10 @@ pub fn is_envelope(returned: &Datum) -> bool {
 fn enveloped(returned: &Datum) -> Result<FunctionReply<CallToolResult>, ReturnValueError> {
     match returned {
         Datum::Nothing => return Ok(FunctionReply::Done(CallToolResult::default())),
-        // Ours: what Python's workers make of None.
+        // An extension of bindpost: Python workers return an empty text for `None`.
         Datum::Text(text) if text.is_empty() => return Ok(FunctionReply::Done(CallToolResult::default())),
         Datum::Text(_) => {}
-        // Ours: the real host takes text only.
+        // An extension of bindpost: Azure's host accepts only text.
         Datum::Json(json) if json.trim_ascii_start().starts_with('{') => {}
         _ => return Err(ReturnValueError::ExpectedJsonString),
     }
@@ -52,7 +52,7 @@ fn enveloped(returned: &Datum) -> Result<FunctionReply<CallToolResult>, ReturnVa
         return input_required::in_envelope(&envelope);
     }
     let result = envelope_result(&envelope)?;
-    // Node's library wraps every value, so a function that asks has its own envelope inside a text block.
+    // The Node library wraps every value, so a request for input is an envelope inside a text block.
     if let ([Content::Text(text)], false) = (result.content.as_slice(), result.is_error)
         && let Some(asks) = input_required::in_text(&text.text)?
     {
@@ -61,7 +61,7 @@ fn enveloped(returned: &Datum) -> Result<FunctionReply<CallToolResult>, ReturnVa
     Ok(FunctionReply::Done(result))
 }
 
-/// A whole result: what the contract keeps of it.
+/// A whole result, with the members that the contract keeps.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ReturnedToolResult {
@@ -89,7 +89,7 @@ fn envelope_result(envelope: &ResultEnvelope<'_>) -> Result<CallToolResult, Retu
     let blocks = if envelope.has_kind("multi_content_result") {
         serde_json::from_str(&content).map_err(|_| wrong())?
     } else {
-        // The type of the block counts, whatever the envelope says.
+        // The type of the block is used, not the type of the envelope.
         vec![parse_block(&content).ok_or_else(wrong)?]
     };
     if blocks.is_empty() {

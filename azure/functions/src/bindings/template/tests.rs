@@ -6,7 +6,7 @@ use super::*;
 use crate::bindings::arguments::Arguments;
 use crate::bindings::context::{McpRequest, RequestSubject};
 
-/// 2026-01-31 08:05:09 UTC, and a GUID of sevens.
+/// A fixed clock at 2026-01-31 08:05:09 UTC, and a GUID of sevens.
 struct Fixed;
 
 impl BuiltInSource for Fixed {
@@ -90,7 +90,7 @@ fn fills_settings_in_first_and_once() {
 }
 
 #[test]
-fn refuses_unknown_and_unclosed_settings() {
+fn rejects_unknown_and_unclosed_settings() {
     assert_eq!(refusal("%Nope%/x"), "'%Nope%' does not resolve to a value.");
     assert_eq!(refusal("snippets/%%"), "'%%' does not resolve to a value.");
     assert_eq!(
@@ -105,7 +105,7 @@ fn double_braces_are_braces() {
 }
 
 #[test]
-fn refuses_braces_that_do_not_match() {
+fn rejects_braces_that_do_not_match() {
     let rows = [
         ("snippets/é{name", "Missing closing bracket at position 11."),
         ("snippets/{name", "Missing closing bracket at position 10."),
@@ -129,13 +129,13 @@ fn an_error_shows_settings_by_name_only() {
 }
 
 #[test]
-fn refuses_an_empty_expression() {
+fn rejects_an_empty_expression() {
     let expected = "Invalid template 'snippets/{}'. The parameter name at position 10 is empty.";
     assert_eq!(refusal("snippets/{}"), expected);
 }
 
 #[test]
-fn refuses_names_that_are_no_identifiers() {
+fn rejects_names_that_are_not_identifiers() {
     for name in ["1a", "a b", " a", "a..b", "a.", ".a", "a/b", "snippet-name", "$return", "-", "rand-guids"] {
         let path = format!("snippets/{{{name}}}");
         let expected = format!("Invalid template '{path}'. The parameter name '{name}' is invalid.");
@@ -147,7 +147,7 @@ fn refuses_names_that_are_no_identifiers() {
 }
 
 #[test]
-fn below_mcptoolargs_case_counts_and_above_it_does_not() {
+fn only_names_below_mcptoolargs_are_case_sensitive() {
     let arguments = r#"{"snippetname":"a"}"#;
     assert_eq!(tool("snippets/{McpToolArgs.snippetname}", arguments), ok("snippets|a"));
     assert_eq!(
@@ -158,7 +158,7 @@ fn below_mcptoolargs_case_counts_and_above_it_does_not() {
 }
 
 #[test]
-fn members_of_the_context_are_there_too() {
+fn members_of_the_context_can_be_used() {
     assert_eq!(
         tool("snippets/{name}/{SessionId}/{transport.name}", "{}"),
         ok("snippets|save/s1/http-streamable")
@@ -166,7 +166,7 @@ fn members_of_the_context_are_there_too() {
 }
 
 #[test]
-fn an_object_is_nothing_in_json_and_raw_below_mcptoolargs() {
+fn an_object_is_empty_in_json_and_raw_below_mcptoolargs() {
     let arguments = r#"{"o":{"k": 1}}"#;
     assert_eq!(tool("snippets/x{arguments.o}", arguments), ok("snippets|x"));
     assert_eq!(tool("snippets/x{mcptoolargs.o}", arguments), ok("snippets|x{\"k\": 1}"));
@@ -183,7 +183,7 @@ fn a_missing_argument_fails_with_its_name() {
 }
 
 #[test]
-fn a_resources_variables_are_names_of_their_own() {
+fn a_resources_variables_are_top_level_names() {
     let variables = [("Name", "a"), ("id", "7")];
     assert_eq!(resource("snippets/{name}/{ID}", &variables), ok("snippets|a/7"));
     assert_eq!(resource("snippets/{mcpresourceargs.Name}", &variables), ok("snippets|a"));
@@ -233,7 +233,7 @@ fn each_guid_is_a_new_one() {
 }
 
 #[test]
-fn refuses_unknown_formats_and_unknown_members_of_sys() {
+fn rejects_unknown_formats_and_unknown_members_of_sys() {
     assert_eq!(
         refusal("snippets/{DateTime:x}"),
         "Invalid template 'snippets/{DateTime:x}'. 'x' is not a format for 'DateTime'."
@@ -246,12 +246,12 @@ fn refuses_unknown_formats_and_unknown_members_of_sys() {
 }
 
 #[test]
-fn a_format_of_a_text_goes_by() {
+fn a_format_of_a_text_is_ignored() {
     assert_eq!(tool("snippets/{mcptoolargs.n:D5}", r#"{"n":7}"#), ok("snippets|7"));
 }
 
 #[test]
-fn refuses_a_container_the_caller_would_choose() {
+fn rejects_a_container_that_the_caller_would_choose() {
     for (path, expression) in [
         ("{mcptoolargs.c}/x", "mcptoolargs.c"),
         ("abc-{name}/x", "name"),
@@ -278,7 +278,7 @@ fn built_in_values_may_name_the_container_whatever_the_data_says() {
 }
 
 #[test]
-fn refuses_containers_azure_would_refuse() {
+fn rejects_containers_that_azure_would_reject() {
     let long = "a".repeat(64);
     for container in ["", "ab", "Abc", "a--b", "-abc", "abc-", "a_b", "äbc", "$other", long.as_str()] {
         let path = format!("{container}/x");
@@ -291,7 +291,7 @@ fn refuses_containers_azure_would_refuse() {
 }
 
 #[test]
-fn refuses_a_container_without_a_blob_name() {
+fn rejects_a_container_without_a_blob_name() {
     let expected = "Invalid template 'snippets'. A blob name must follow the container: 'container/name'.";
     assert_eq!(refusal("snippets"), expected);
     assert_eq!(
@@ -301,7 +301,7 @@ fn refuses_a_container_without_a_blob_name() {
 }
 
 #[test]
-fn refuses_blob_names_that_lead_elsewhere() {
+fn rejects_blob_names_that_leave_the_container() {
     let path = "snippets/{mcptoolargs.x}";
     let fault = |reason: &str| {
         Err(format!("The path 'snippets/{{mcptoolargs.x}}' does not give a valid blob name: {reason}."))
@@ -335,7 +335,7 @@ fn without_randomness_there_is_no_guid() {
 }
 
 #[test]
-fn takes_time_in_proportion_to_its_length() {
+fn takes_linear_time() {
     let started = std::time::Instant::now();
     for piece in ["{a}", "{{", "x", "%Empty%", "{DateTime:'aaaaaaaa'}", "a.b"] {
         let path = format!("snippets/x{}", piece.repeat(200_000 / piece.len()));
@@ -343,7 +343,7 @@ fn takes_time_in_proportion_to_its_length() {
     }
     _ = parse(&format!("snippets/{{{}}}", "a.".repeat(100_000)));
     _ = parse(&"{".repeat(100_001));
-    // Far above what linear time takes, far below what quadratic time would.
+    // Far above linear time, far below quadratic time.
     assert!(started.elapsed() < Duration::from_secs(10));
 }
 

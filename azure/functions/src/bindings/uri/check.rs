@@ -1,17 +1,17 @@
-//! What may be the address of a resource. The messages are those of the MCP extension.
+//! Validates the URI of a resource. The messages are those of the MCP extension.
 
-/// The longest URI .NET takes, in bytes here.
+/// The maximum length of a URI in .NET, here in bytes.
 pub(super) const LONGEST: usize = 65_519;
 
-/// What stands for an expression when the rest is checked.
+/// The text that replaces an expression when the rest is checked.
 const PLACEHOLDER: &str = "placeholder";
 
-/// Whether a URI is a template: it has an expression with something between its braces.
+/// Returns whether a URI is a template, which has an expression with text between its braces.
 pub fn is_template(uri: &str) -> bool {
     uri.split('{').skip(1).any(|part| part.split_once('}').is_some_and(|(name, _)| !name.is_empty()))
 }
 
-/// Checks a URI or a template.
+/// Validates a URI or a template.
 pub fn check_uri(uri: &str) -> Result<(), String> {
     if uri.trim().is_empty() {
         return Err("Resource URI cannot be null or whitespace.".to_owned());
@@ -35,7 +35,8 @@ pub fn check_uri(uri: &str) -> Result<(), String> {
     check_absolute(uri, &filled)
 }
 
-/// The names between braces, and the URI with a word in place of each; nothing if braces do not pair.
+/// Returns the names between braces, and the URI with a word in place of each. Returns `None` if braces do
+/// not match.
 fn expressions(uri: &str) -> Option<(Vec<&str>, String)> {
     let mut parts = uri.split('{');
     let before = parts.next().filter(|before| !before.contains('}'))?;
@@ -52,7 +53,7 @@ fn expressions(uri: &str) -> Option<(Vec<&str>, String)> {
 
 fn check_names(names: &[&str]) -> Result<(), String> {
     for name in names.iter().filter(|name| !name.trim().is_empty()) {
-        // The names become binding data, where case makes no difference.
+        // The names become binding data, which ignores case.
         let key = binding_key(name);
         let same: Vec<String> = names
             .iter()
@@ -81,7 +82,7 @@ fn check_names(names: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// What a parameter is called inside: all but letters, digits and `_` become `_`.
+/// Returns the name of a parameter in the binding data: all but letters, digits and `_` become `_`.
 fn binding_key(name: &str) -> String {
     name.chars().map(|char| if char.is_ascii_alphanumeric() { char } else { '_' }).collect()
 }
@@ -91,7 +92,7 @@ fn check_absolute(uri: &str, filled: &str) -> Result<(), String> {
     absolute.then_some(()).ok_or_else(|| format!("Invalid resource URI format: '{uri}'"))
 }
 
-/// Whether a URI has a scheme and something behind it, and a host and port that can be ones.
+/// Returns whether a URI has a scheme with text after it, and a valid host and port.
 fn is_absolute(uri: &str) -> bool {
     let Some((scheme, rest)) = uri.split_once(':') else { return false };
     let letters = |char: char| char.is_ascii_alphanumeric() || matches!(char, '+' | '-' | '.');
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn absolute_uris_and_templates_of_them_are_taken() {
+    fn absolute_uris_and_their_templates_are_accepted() {
         for uri in [
             "file://readme.md",
             "file:///a b",

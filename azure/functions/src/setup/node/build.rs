@@ -1,4 +1,4 @@
-//! Building a Node app whose entry files are missing, or older than its TypeScript sources.
+//! Builds a Node app whose entry files are missing, or older than its TypeScript sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use super::super::{Setup, SetupError};
 use super::packages::PackageManager;
 use super::{PackageJson, entry_files};
 
-/// The note of our last build. A build that only rewrites what has changed may leave the entry files older
-/// than a source.
+/// A file whose modification time is that of our last build. A build may rewrite only changed files and leave
+/// an entry file older than a source.
 const BUILT: &str = ".bindpost-built";
-/// More sources than anyone edits by hand.
-const MOST_SOURCES: usize = 20_000;
+/// The maximum number of directory entries to check.
+const MAX_SOURCES: usize = 20_000;
 
-/// Runs the build script if there is something to build.
+/// Runs the build script if the output is missing or out of date.
 pub(super) async fn build(
     setup: &mut Setup<'_>,
     manager: &PackageManager,
@@ -52,8 +52,8 @@ pub(super) async fn build(
     let command = manager.build_command(setup)?;
     setup.step(&format!("Building the app: {reason}"), &command).await?;
     if entry_files::find_matching(&setup.app, main).is_empty() {
-        let fix = "let \"main\" of package.json name the files that the build writes".to_owned();
-        return Err(SetupError::NotBuilt { main: main.to_owned(), after: ", though the build ran", fix });
+        let fix = "set \"main\" of package.json to the files that the build writes".to_owned();
+        return Err(SetupError::NotBuilt { main: main.to_owned(), after: ", although the build ran", fix });
     }
     if let Some(folder) = note.parent().filter(|folder| folder.is_dir()) {
         fs::write(&note, "").map_err(SetupError::file(folder, "written"))?;
@@ -61,7 +61,7 @@ pub(super) async fn build(
     Ok(())
 }
 
-/// Whether a TypeScript source is newer than every entry file and than our last build.
+/// Returns whether a TypeScript source is newer than every entry file and than our last build.
 fn is_stale(app: &Path, entries: &[PathBuf], note: &Path) -> bool {
     if !app.join("tsconfig.json").is_file() {
         return false;
@@ -82,10 +82,10 @@ fn newest_source(folder: &Path) -> Option<SystemTime> {
         let Ok(entries) = fs::read_dir(&folder) else { continue };
         for entry in entries.flatten() {
             seen += 1;
-            if seen > MOST_SOURCES {
+            if seen > MAX_SOURCES {
                 return newest;
             }
-            // Links are not followed: they may lead in a circle.
+            // Links are not followed, because they may form a cycle.
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() && entry.file_name() != "node_modules" => {
                     folders.push(entry.path())

@@ -1,19 +1,21 @@
-//! The files that `main` of package.json names: a path, or a pattern with `*`, `?`, `**`, `[…]` and `{a,b}`.
+//! Finds the files that `main` of package.json names: a path, or a pattern with `*`, `?`, `**`,
+//! `[…]` and `{a,b}`.
 //!
-//! The same patterns as the Functions worker for Node takes. Only files count.
+//! The patterns are those of the Functions worker for Node. Only files match, not folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Bounds what a pattern such as `{a,b}{a,b}…` grows to, and how many files are looked at.
-const MOST_PATTERNS: usize = 256;
-const MOST_ENTRIES: usize = 50_000;
+/// The maximum number of patterns that a pattern such as `{a,b}{a,b}…` expands to.
+const MAX_PATTERNS: usize = 256;
+/// The maximum number of directory entries to check.
+const MAX_ENTRIES: usize = 50_000;
 
-/// The files below `folder` that match, in no particular order.
+/// Returns the files below `folder` that match the pattern, sorted by path.
 pub(super) fn find_matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
-    let mut search = EntryFileSearch { found: Vec::new(), left: MOST_ENTRIES };
+    let mut search = EntryFileSearch { found: Vec::new(), left: MAX_ENTRIES };
     for pattern in expand_braces(pattern) {
-        // A plain name may hold characters that mean something in a pattern.
+        // A file name may contain characters that are special in a pattern.
         let literal = folder.join(&pattern);
         if literal.is_file() {
             search.found.push(literal);
@@ -55,13 +57,13 @@ impl EntryFileSearch {
             self.left -= 1;
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            // As in a shell, a wildcard finds no hidden files.
+            // As in a shell, a wildcard does not match hidden files.
             if name.starts_with('.') && !first.starts_with('.') {
                 continue;
             }
             let path = entry.path();
             if *first == "**" {
-                // Links are not followed here: they may lead in a circle.
+                // Links are not followed here, because they may form a cycle.
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) && name != "node_modules" {
                     self.walk(&path, segments);
                 }
@@ -76,9 +78,10 @@ impl EntryFileSearch {
     }
 }
 
-/// Whether a name matches one segment of a pattern.
+/// Returns whether a name matches one segment of a pattern.
 fn matches(pattern: &[char], name: &[char]) -> bool {
-    // Positions to return to: after the last star, and of the name's part that it took so far.
+    // `star` is the position to backtrack to: after the last star in the pattern, and after the part of the
+    // name that this star matches.
     let (mut p, mut n) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     loop {
@@ -105,7 +108,7 @@ fn matches(pattern: &[char], name: &[char]) -> bool {
     }
 }
 
-/// The length of the class that a pattern begins with, if the character is in it.
+/// Returns the length of the character class at the start of a pattern, if the character is in the class.
 fn class(pattern: &[char], c: char) -> Option<usize> {
     let end = pattern.iter().skip(2).position(|c| *c == ']')? + 2;
     let members = pattern.get(1..end)?;
@@ -118,13 +121,13 @@ fn class(pattern: &[char], c: char) -> Option<usize> {
     (is_negated != (in_range || members.contains(&c))).then_some(end + 1)
 }
 
-/// The patterns that the braces of one stand for.
+/// Expands the braces of a pattern.
 fn expand_braces(pattern: &str) -> Vec<String> {
     let mut open = vec![pattern.to_owned()];
     let mut plain = Vec::new();
     while let Some(pattern) = open.pop() {
         match first_braces(&pattern) {
-            Some((before, choices, after)) if open.len() + plain.len() < MOST_PATTERNS => {
+            Some((before, choices, after)) if open.len() + plain.len() < MAX_PATTERNS => {
                 open.extend(choices.iter().map(|choice| format!("{before}{choice}{after}")));
             }
             _ => plain.push(pattern),
@@ -133,7 +136,7 @@ fn expand_braces(pattern: &str) -> Vec<String> {
     plain
 }
 
-/// Splits at the first pair of braces: what is before, the choices between its commas, what is after.
+/// Splits a pattern at the first pair of braces into the text before, the choices, and the text after.
 fn first_braces(pattern: &str) -> Option<(&str, Vec<&str>, &str)> {
     let (before, inside) = pattern.split_once('{')?;
     let mut depth = 0;
@@ -174,11 +177,11 @@ mod tests {
     }
 
     #[test]
-    fn braces_stand_for_all_their_choices() {
+    fn braces_expand_to_all_choices() {
         let mut all = expand_braces("dist/src/{index.js,{a,b}/*.js}");
         all.sort();
         assert_eq!(all, ["dist/src/a/*.js", "dist/src/b/*.js", "dist/src/index.js"]);
         assert_eq!(expand_braces("open{a,b"), ["open{a,b"]);
-        assert!(expand_braces(&"{a,b}".repeat(60)).len() <= 2 * MOST_PATTERNS);
+        assert!(expand_braces(&"{a,b}".repeat(60)).len() <= 2 * MAX_PATTERNS);
     }
 }

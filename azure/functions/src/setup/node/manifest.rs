@@ -1,4 +1,4 @@
-//! package.json: what of it decides how an app is prepared.
+//! package.json: the members that decide how an app is prepared.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub(super) struct PackageJson {
 }
 
 impl PackageJson {
-    /// Reads the package.json of a folder, if there is one.
+    /// Reads the package.json of a folder. Returns `None` if it does not exist.
     pub(super) fn read(folder: &Path) -> Result<Option<Self>, SetupError> {
         let path = folder.join("package.json");
         let bytes = match fs::read(&path) {
@@ -25,10 +25,10 @@ impl PackageJson {
         let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
         let invalid = |reason: String| SetupError::InvalidManifest { path: path.clone(), reason };
         let json: Value = serde_json::from_slice(text).map_err(|error| invalid(error.to_string()))?;
-        if json.is_object() { Ok(Some(Self { json })) } else { Err(invalid("it is no JSON object".into())) }
+        if json.is_object() { Ok(Some(Self { json })) } else { Err(invalid("it is not an object".into())) }
     }
 
-    /// The entry files: one, or a pattern such as `dist/src/{index.js,functions/*.js}`.
+    /// Returns the entry files: a path, or a pattern such as `dist/src/{index.js,functions/*.js}`.
     pub(super) fn main(&self) -> &str {
         self.json.get("main").and_then(Value::as_str).filter(|main| !main.is_empty()).unwrap_or("index.js")
     }
@@ -45,7 +45,7 @@ impl PackageJson {
         self.json.get("workspaces").is_some()
     }
 
-    /// Whether there is anything to install.
+    /// Returns whether there are packages to install.
     pub(super) fn has_dependencies(&self) -> bool {
         ["dependencies", "devDependencies", "optionalDependencies", "workspaces"].iter().any(
             |list| match self.json.get(list) {
@@ -56,7 +56,7 @@ impl PackageJson {
         )
     }
 
-    /// Whether the app needs this package when it runs.
+    /// Returns whether the package is in `dependencies`.
     pub(super) fn depends_on(&self, package: &str) -> bool {
         self.json.get("dependencies").is_some_and(|list| list.get(package).is_some())
     }

@@ -1,7 +1,7 @@
-//! `node_modules`: finding what is installed, and installing it with the app's package manager.
+//! `node_modules`: checks the installed packages, and installs them with the app's package manager.
 //!
-//! Packages that the user installed are left alone as long as `@azure/functions` is among them. Those that we
-//! installed are installed again when package.json or the lock file changes.
+//! Packages that the user installed are not changed if `@azure/functions` is among them. Packages that
+//! bindpost installed are installed again when package.json or the lock file changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use super::super::stamp::InstallStamp;
 use super::super::{Setup, SetupError};
 use super::PackageJson;
 
-/// The library of the programming model.
+/// The npm package of the programming model.
 pub(super) const PACKAGE: &str = "@azure/functions";
-/// Lies in the app folder while packages are installed. `npm ci` empties `node_modules`, so no note in there
-/// could tell that it was interrupted.
+/// A file that exists in the app folder while packages are installed, to detect an interrupted install. It is
+/// not in `node_modules`, because `npm ci` empties that folder.
 const INSTALLING: &str = ".bindpost-installing";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,19 +45,19 @@ impl PackageManagerKind {
     }
 }
 
-/// What installs the app's packages and runs its scripts.
+/// The package manager that installs the app's packages and runs its scripts.
 pub(super) struct PackageManager {
     kind: PackageManagerKind,
-    /// Where it is. None: not found, which matters only if it has something to do.
+    /// The path of the program. `None` if it was not found, which is an error only when it is needed.
     program: Option<PathBuf>,
-    /// Whether the lock file lies in the app folder, not in one above.
+    /// Whether the lock file is in the app folder, not in a parent folder.
     has_own_lock: bool,
-    /// The manager whose lock file the app has and that is not installed.
+    /// The manager of the app's lock file, if it is not installed.
     instead_of: Option<PackageManagerKind>,
 }
 
 impl PackageManager {
-    /// Chooses by the lock file of the app, else of the workspace that it is part of.
+    /// Chooses the manager by the lock file of the app, or else by that of its workspace.
     pub(super) fn detect(setup: &Setup<'_>, node: &Path) -> Self {
         let find = |kind: PackageManagerKind| {
             let beside_node = node.parent().map(|folder| folder.join(kind.name()));
@@ -81,7 +81,7 @@ impl PackageManager {
         }
     }
 
-    /// A command line of the manager. Errors if it is not installed.
+    /// Returns a command line of the manager, or an error if it is not installed.
     fn command(&self, setup: &Setup<'_>) -> Result<CommandLine, SetupError> {
         let missing = || RequiredProgram::Npm.missing("npm next to node and on the PATH".to_owned());
         let program = self.program.as_deref().ok_or_else(missing)?;
@@ -90,13 +90,13 @@ impl PackageManager {
         Ok(setup.command(program).path(path).env("npm_config_update_notifier", "false"))
     }
 
-    /// What installs all packages; `first` if none of them are there.
+    /// Returns the command that installs all packages. `first` means that no packages are installed yet.
     fn install_command(&self, setup: &Setup<'_>, first: bool) -> Result<CommandLine, SetupError> {
         let mut command = self.command(setup)?;
         for argument in self.install_arguments(first) {
             command = command.arg(argument);
         }
-        // A build needs the development packages, which production leaves out.
+        // A build needs the development packages, which are not installed in production mode.
         let is_production = setup.variable("NODE_ENV").is_some_and(|value| value == "production");
         Ok(match self.kind {
             PackageManagerKind::Npm if is_production => command.arg("--include=dev"),
@@ -107,7 +107,7 @@ impl PackageManager {
 
     fn install_arguments(&self, first: bool) -> &'static [&'static str] {
         match self.kind {
-            // `npm ci` refuses a lock file that package.json has outgrown, so a change needs `npm install`.
+            // `npm ci` rejects a lock file that does not match package.json, so a change needs `npm install`.
             PackageManagerKind::Npm if first && self.has_own_lock => &["ci", "--no-audit", "--no-fund"],
             PackageManagerKind::Npm => &["install", "--no-audit", "--no-fund"],
             PackageManagerKind::Pnpm | PackageManagerKind::Yarn => &["install"],
@@ -118,13 +118,13 @@ impl PackageManager {
         Ok(self.command(setup)?.args(&["run", "build"]))
     }
 
-    /// The same command as the user would type it.
+    /// Returns a command as the user would type it.
     pub(super) fn manual_command(&self, setup: &Setup<'_>, arguments: &[&str]) -> String {
         format!("{} {}   (in {})", self.kind.name(), arguments.join(" "), setup.app.display())
     }
 }
 
-/// Installs the packages if they are not, or not those that package.json asks for now.
+/// Installs the packages if they are missing, or if package.json has changed.
 pub(super) async fn install(
     setup: &mut Setup<'_>,
     manager: &PackageManager,
@@ -138,7 +138,7 @@ pub(super) async fn install(
     let reason = if !manifest.has_dependencies() {
         None
     } else if was_interrupted {
-        Some("the last install did not end well")
+        Some("the last install was not completed")
     } else if has_changed {
         Some("package.json or its lock file has changed")
     } else if !is_there && (manifest.depends_on(PACKAGE) || !modules.is_dir()) {
@@ -160,7 +160,7 @@ pub(super) async fn install(
             let sentence = format!("Installing packages with {}: {reason}", manager.kind.name());
             setup.step(&sentence, &command).await?;
             fs::remove_file(&marker).map_err(SetupError::file(&marker, "deleted"))?;
-            // In a workspace the packages may all lie above; then presence is all we look at.
+            // In a workspace, all packages may be in a parent folder. Then only their presence is checked.
             if modules.is_dir() {
                 current_stamp(&setup.app).write(&modules)?;
             }
@@ -179,7 +179,7 @@ pub(super) async fn install(
     Ok(())
 }
 
-/// Judges an app whose library cannot be found though all is installed.
+/// Handles an app whose library cannot be found although its packages are installed.
 fn check_missing_library(
     setup: &mut Setup<'_>,
     manager: &PackageManager,
@@ -190,22 +190,22 @@ fn check_missing_library(
         let fix = manager.manual_command(setup, &["install"]);
         return Err(SetupError::NotInstalled { package: PACKAGE, place, fix });
     }
-    // Functions described by function.json do not need it, and a bundler may have put it into the app's own
-    // files: no reason to refuse the app.
+    // This is not an error. Functions described by function.json do not need the library, and a bundler may
+    // have included it in the app's own files.
     if !setup.has_function_json() {
         let verb = if manager.kind == PackageManagerKind::Npm { "install" } else { "add" };
         let fix = manager.manual_command(setup, &[verb, PACKAGE]);
-        setup.notice(format!("{PACKAGE} is not installed, and package.json does not ask for it"), fix);
+        setup.notice(format!("{PACKAGE} is not installed, and package.json does not list it"), fix);
     }
     Ok(())
 }
 
-/// Whether Node would find the library from the app folder: there, or hoisted to a folder above.
+/// Returns whether Node can resolve the library from the app folder: there, or in a parent folder.
 fn is_library_installed(app: &Path) -> bool {
     app.ancestors().any(|folder| folder.join("node_modules").join(PACKAGE).join("package.json").is_file())
 }
 
-/// What the app asks for now.
+/// Returns the stamp of the current package.json and lock files.
 fn current_stamp(app: &Path) -> InstallStamp {
     let files =
         PackageManagerKind::ALL.map(PackageManagerKind::lock_file).into_iter().chain(["package.json"]);
@@ -214,13 +214,13 @@ fn current_stamp(app: &Path) -> InstallStamp {
 }
 
 fn lock_file_kind(folder: &Path) -> Option<PackageManagerKind> {
-    // npm last: who uses another manager may have a stray package-lock.json, hardly the reverse.
+    // npm is last: an app that uses another manager may also contain a package-lock.json.
     [PackageManagerKind::Pnpm, PackageManagerKind::Yarn, PackageManagerKind::Npm]
         .into_iter()
         .find(|kind| folder.join(kind.lock_file()).is_file())
 }
 
-/// The nearest folder above that declares workspaces.
+/// Returns the nearest parent folder that declares workspaces.
 fn workspace(app: &Path) -> Option<&Path> {
     app.ancestors().skip(1).find(|folder| {
         folder.join("pnpm-workspace.yaml").is_file()

@@ -1,4 +1,4 @@
-//! A Python that has been run: where it is, what version it is, what it can import.
+//! Runs a Python interpreter to find out its path, its version and the modules that it can import.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -7,11 +7,12 @@ use super::super::command::CommandLine;
 use super::super::program::{RequiredProgram, VERSION_LIMIT};
 use super::super::{Setup, SetupError};
 
-/// The names on the PATH, best first.
+/// The names to look up on the PATH, in order of preference.
 const NAMES: [&str; 2] = ["python3", "python"];
 
-/// One question for all that matters: an interpreter takes tens of milliseconds to start, and importing
-/// `azure.functions` takes hundreds, so it is only looked for. Runs on Python 2 too, to name its version.
+/// One script for all queries, because an interpreter takes tens of milliseconds to start. It only
+/// searches for `azure.functions`, because importing it takes hundreds. It also runs on Python 2, to
+/// report its version.
 const QUESTION: &str = r#"
 import sys
 def found(name):
@@ -30,43 +31,44 @@ tell("functions", found("azure.functions"))
 tell("pip", found("pip"))
 "#;
 
-/// An interpreter, and what it said of itself.
+/// An interpreter and its properties.
 #[derive(Clone, Debug)]
 pub(super) struct PythonInterpreter {
     pub(super) path: PathBuf,
     pub(super) version: String,
     /// The virtual environment it belongs to.
     pub(super) virtual_env: Option<PathBuf>,
-    /// Whether `azure.functions` can be found.
+    /// Whether `azure.functions` can be imported.
     pub(super) has_functions: bool,
     pub(super) has_pip: bool,
-    /// What `sys.executable` says.
+    /// The value of `sys.executable`.
     pub(super) executable: Option<PathBuf>,
 }
 
 impl PythonInterpreter {
-    /// `pip install`, asking nothing and not advertising newer versions of itself.
+    /// Returns `pip install`, without prompts and without the check for newer versions of pip.
     pub(super) fn pip_install(&self, setup: &Setup<'_>) -> CommandLine {
         setup
             .command(&self.path)
             .args(&["-m", "pip", "install", "--disable-pip-version-check", "--no-input"])
-            // Who has this on for the system's Python would be refused in a virtual environment.
+            // With PIP_USER set, pip would fail in a virtual environment.
             .env("PIP_USER", "0")
     }
 
-    /// The same interpreter with more folders to import from.
+    /// Runs the interpreter again with more folders to import from.
     pub(super) async fn with_path(self, setup: &Setup<'_>, python_path: &OsStr) -> Result<Self, SetupError> {
         probe(setup, &self.path, Some(python_path)).await
     }
 }
 
-/// The first Python on the PATH that is new enough.
+/// Returns the first Python on the PATH that is new enough.
 pub(super) async fn find_system_python(setup: &Setup<'_>) -> Result<PythonInterpreter, SetupError> {
     let mut refused = None;
     for path in NAMES.iter().filter_map(|name| setup.find_on_path(name)) {
         match probe_supported(setup, &path).await {
             Ok(mut python) => {
-                // What is on the PATH may be pyenv's shim, which takes longer to start than Python itself.
+                // The program on the PATH may be a shim of pyenv, which starts more slowly
+                // than Python itself.
                 if let Some(real) = python.executable.take().filter(|real| real.is_file()) {
                     python.path = real;
                 }
@@ -79,7 +81,7 @@ pub(super) async fn find_system_python(setup: &Setup<'_>) -> Result<PythonInterp
         .unwrap_or_else(|| RequiredProgram::Python.missing(format!("{} on the PATH", NAMES.join(" and ")))))
 }
 
-/// Asks an interpreter about itself and refuses one that is too old.
+/// Queries an interpreter and rejects one that is too old.
 pub(super) async fn probe_supported(setup: &Setup<'_>, path: &Path) -> Result<PythonInterpreter, SetupError> {
     let python =
         probe(setup, path, None).await.map_err(|error| RequiredProgram::Python.does_not_run(path, &error))?;
@@ -87,7 +89,7 @@ pub(super) async fn probe_supported(setup: &Setup<'_>, path: &Path) -> Result<Py
     Ok(python)
 }
 
-/// Asks an interpreter about itself.
+/// Queries an interpreter.
 pub(super) async fn probe(
     setup: &Setup<'_>,
     path: &Path,

@@ -1,4 +1,4 @@
-//! requirements.txt: its text with all files it names, to see whether it has changed.
+//! Reads requirements.txt and all files that it names, to detect changes.
 
 use std::fs;
 use std::path::Path;
@@ -7,17 +7,17 @@ use super::super::SetupError;
 use super::super::stamp::InstallStamp;
 
 pub(super) const FILE: &str = "requirements.txt";
-/// More files than any app has; files may name each other in a circle.
-const MOST_FILES: usize = 64;
+/// The maximum number of files to read. Files may name each other in a cycle.
+const MAX_FILES: usize = 64;
 
-/// What an app asks pip to install.
+/// The packages that an app requires.
 pub(super) struct PythonRequirements {
-    /// The text of requirements.txt, then of the files named in it.
+    /// The content of requirements.txt, followed by that of the files that it names.
     texts: Vec<String>,
 }
 
 impl PythonRequirements {
-    /// Reads the requirements of an app, if it has any.
+    /// Reads the requirements of an app. Returns `None` if it has no requirements.txt.
     pub(super) fn read(app: &Path) -> Result<Option<Self>, SetupError> {
         let file = app.join(FILE);
         let bytes = match fs::read(&file) {
@@ -32,8 +32,8 @@ impl PythonRequirements {
             let folder = file.parent().unwrap_or(app);
             let named: Vec<_> = text.lines().filter_map(named_file).map(|name| folder.join(name)).collect();
             for file in named {
-                // A file that cannot be read is left for pip to report.
-                if files.len() < MOST_FILES
+                // A file that cannot be read is reported by pip.
+                if files.len() < MAX_FILES
                     && !files.contains(&file)
                     && let Ok(bytes) = fs::read(&file)
                 {
@@ -51,7 +51,7 @@ impl PythonRequirements {
         InstallStamp::from_parts(std::iter::once(python_version.as_bytes()).chain(texts))
     }
 
-    /// Whether `azure-functions` is among them, in any of the spellings pip takes for the same.
+    /// Returns whether `azure-functions` is required, in any spelling that pip considers equal.
     pub(super) fn includes_functions_library(&self) -> bool {
         self.texts.iter().flat_map(|text| text.lines()).any(|line| {
             let line = line.trim_start().to_ascii_lowercase().replace(['_', '.'], "-");
@@ -61,7 +61,7 @@ impl PythonRequirements {
     }
 }
 
-/// The file that a line such as `-r base.txt` or `--constraint=pins.txt` names.
+/// Returns the file that a line such as `-r base.txt` or `--constraint=pins.txt` names.
 fn named_file(line: &str) -> Option<&str> {
     let line = line.trim();
     let rest =
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_package_is_known_in_every_spelling() {
+    fn the_package_is_recognized_in_every_spelling() {
         let names =
             |text: &str| PythonRequirements { texts: vec![text.to_owned()] }.includes_functions_library();
         assert!(names("requests\nAzure_Functions==1.25.0") && names("azure-functions"));

@@ -1,6 +1,6 @@
-//! Virtual environments: finding the app's, and creating one.
+//! Finds the virtual environment of an app, or creates it.
 //!
-//! One that we create holds a file that says so. It is the only kind we ever delete.
+//! A virtual environment that bindpost creates contains a marker file. No other one is ever deleted.
 
 use std::fs;
 use std::io;
@@ -11,25 +11,25 @@ use super::super::program::{RequiredProgram, failure_reason};
 use super::super::{Setup, SetupError};
 use super::interpreter::{self, PythonInterpreter};
 
-/// The folder that we create.
+/// The folder that bindpost creates.
 pub(super) const CREATED: &str = ".venv";
-/// The folders people use, in the order of how many do.
+/// The usual folder names, most common first.
 const FOLDERS: [&str; 4] = [CREATED, "venv", "env", ".env"];
-/// Says that the folder is ours, and whether it is complete.
+/// The file that marks a folder as created by bindpost. Its content is `complete` when the folder is.
 const MARKER: &str = ".bindpost-created";
 const COMPLETE: &str = "complete\n";
 
-/// A folder that is, or should be, a virtual environment.
+/// The folder of a virtual environment, which may be incomplete.
 pub(super) struct VirtualEnv {
     folder: PathBuf,
-    /// Whether the environment names it, not the app.
+    /// Whether it comes from `VIRTUAL_ENV`, not from the app folder.
     is_active: bool,
 }
 
-/// The virtual environment of the app, else the active one.
+/// Returns the virtual environment of the app, or else the active one.
 pub(super) fn find(setup: &mut Setup<'_>) -> Option<VirtualEnv> {
     let of_the_app = FOLDERS.iter().map(|name| setup.app.join(name));
-    // Without pyvenv.cfg it is one of ours whose creation was interrupted.
+    // A folder of ours without pyvenv.cfg is a virtual environment whose creation was interrupted.
     if let Some(folder) = of_the_app.into_iter().find(|folder| is_virtual_env(folder) || is_ours(folder)) {
         return Some(VirtualEnv { folder, is_active: false });
     }
@@ -37,17 +37,17 @@ pub(super) fn find(setup: &mut Setup<'_>) -> Option<VirtualEnv> {
     if is_virtual_env(&folder) {
         return Some(VirtualEnv { folder, is_active: true });
     }
-    let message = format!("VIRTUAL_ENV names {}, which is no virtual environment: ignored", folder.display());
+    let message = format!("VIRTUAL_ENV is ignored: {} is not a virtual environment", folder.display());
     setup.notice(message, "deactivate".to_owned());
     None
 }
 
-/// Whether we created the folder.
+/// Returns whether bindpost created the folder.
 pub(super) fn is_ours(folder: &Path) -> bool {
     folder.join(MARKER).is_file()
 }
 
-/// Where the interpreter of a virtual environment is.
+/// Returns the path of the interpreter of a virtual environment.
 pub(super) fn python_in(folder: &Path) -> PathBuf {
     if cfg!(windows) { folder.join("Scripts").join("python.exe") } else { folder.join("bin").join("python") }
 }
@@ -61,7 +61,8 @@ impl VirtualEnv {
         is_ours(&self.folder)
     }
 
-    /// Runs its interpreter. It fails as broken if that does not work, or if it is ours and has no pip.
+    /// Queries its interpreter. The virtual environment is broken if that fails, or if it is ours and
+    /// has no pip.
     pub(super) async fn python(&self, setup: &Setup<'_>) -> Result<PythonInterpreter, SetupError> {
         if self.is_ours() && fs::read_to_string(self.folder.join(MARKER)).ok().as_deref() != Some(COMPLETE) {
             return Err(self.broken("its creation was interrupted".to_owned()));
@@ -73,7 +74,7 @@ impl VirtualEnv {
         };
         RequiredProgram::Python.check_version(&path, &python.version).map_err(|error| self.too_old(error))?;
         if self.is_ours() && !python.has_pip {
-            // Another Python took the place of the one it was made with.
+            // The base interpreter was replaced by another version of Python.
             return Err(self.broken("it has no packages for this version of Python".to_owned()));
         }
         python.virtual_env = Some(self.folder.clone());
@@ -84,7 +85,8 @@ impl VirtualEnv {
         SetupError::BrokenVirtualEnv { folder: self.folder.clone(), reason, fix: self.suggested_fix() }
     }
 
-    /// A newer Python does not help as long as the virtual environment is there.
+    /// Replaces the fix of the error. Installing a newer Python does not help while the
+    /// virtual environment exists.
     fn too_old(&self, error: SetupError) -> SetupError {
         match error {
             SetupError::TooOld { program, path, version, needed, .. } => {
@@ -103,7 +105,7 @@ impl VirtualEnv {
         }
     }
 
-    /// Deletes what we created.
+    /// Deletes the folder.
     pub(super) fn delete(&self) -> Result<(), SetupError> {
         fs::remove_dir_all(&self.folder).map_err(SetupError::file(&self.folder, "deleted"))
     }
@@ -114,7 +116,7 @@ impl VirtualEnv {
         if !is_free(&folder) {
             return Err(SetupError::InTheWay { folder });
         }
-        // The marker comes first: whatever is interrupted from here on is known as ours.
+        // The marker is written first, so that an interrupted creation is recognized as ours.
         fs::create_dir_all(&folder).map_err(SetupError::file(&folder, "created"))?;
         mark(&folder, "incomplete\n")?;
         let made = Self { folder, is_active: false };
@@ -134,7 +136,7 @@ fn mark(folder: &Path, state: &str) -> Result<(), SetupError> {
     fs::write(&marker, state).map_err(SetupError::file(&marker, "written"))
 }
 
-/// Whether nothing would be overwritten.
+/// Returns whether the folder is empty or does not exist.
 fn is_free(folder: &Path) -> bool {
     match fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_none(),
@@ -142,7 +144,8 @@ fn is_free(folder: &Path) -> bool {
     }
 }
 
-/// Debian ships Python without the parts that make virtual environments; each half has its own words.
+/// Returns whether Python cannot create virtual environments. Debian ships it without `venv` and `ensurepip`,
+/// and each has its own message.
 fn lacks_venv(error: &SetupError) -> bool {
     let SetupError::CommandFailed { output, .. } = error else { return false };
     output

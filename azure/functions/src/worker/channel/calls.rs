@@ -1,4 +1,4 @@
-//! Invocations that one worker is busy with.
+//! The running invocations of one worker.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -11,13 +11,13 @@ use std::task::{Poll, Waker};
 use crate::worker::events::LogRecord;
 use crate::worker::wire::proto::InvocationResponse;
 
-/// The invocations of one worker, found by their id. Each is answered exactly once.
+/// The invocations of one worker, by id. Each receives exactly one answer.
 #[derive(Default)]
 pub(crate) struct InvocationTable {
     state: Mutex<InvocationTableState>,
-    /// Invocations somebody waits for.
+    /// The number of running invocations, without cancelled ones.
     waiting: AtomicUsize,
-    /// Those and the ones nobody waits for any more, but which the worker has not answered.
+    /// The number of invocations that the worker has not answered, including cancelled ones.
     running: AtomicUsize,
 }
 
@@ -29,15 +29,15 @@ struct InvocationTableState {
 
 enum InvocationEntry {
     Waiting(Arc<PendingInvocation>),
-    /// Cancelled or timed out; its answer is only good for knowing that the worker is free again.
+    /// Cancelled or timed out. Its answer only shows that the worker is free again.
     Abandoned,
 }
 
-/// How an invocation ended, as far as the stream can tell.
+/// How an invocation ended.
 #[derive(Debug)]
 pub(crate) enum InvocationAnswer {
     Response(Box<InvocationResponse>),
-    /// The answer was too large or could not be read.
+    /// The response was too large or could not be decoded.
     Spoiled(String),
     WorkerExited(String),
 }
@@ -69,12 +69,12 @@ impl InvocationTable {
         Ok(call)
     }
 
-    /// Takes back an invocation that was not sent.
+    /// Removes an invocation that was not sent.
     pub(crate) fn forget(&self, id: &str) {
         self.remove_entry(id);
     }
 
-    /// Hands the answer to whoever waits. An id that is not known is ignored.
+    /// Completes an invocation with its answer. An unknown id is ignored.
     pub(crate) fn answer(&self, id: &str, answer: InvocationAnswer) {
         if let Some(call) = self.remove_entry(id) {
             call.finish(answer);
@@ -93,7 +93,7 @@ impl InvocationTable {
         }
     }
 
-    /// Gives the record to its invocation, or back if that is not known.
+    /// Queues the record for its invocation. Returns the record if the invocation is unknown.
     pub(crate) fn log(&self, id: &str, log: LogRecord) -> Result<(), LogRecord> {
         let call = match self.state().entries.get(id) {
             None => return Err(log),
@@ -104,7 +104,7 @@ impl InvocationTable {
         Ok(())
     }
 
-    /// Nobody waits for this invocation any more. Says whether somebody did.
+    /// Marks an invocation as cancelled. Returns whether it was still waiting for its answer.
     pub(crate) fn abandon(&self, id: &str) -> bool {
         let mut state = self.state();
         match state.entries.get_mut(id) {
@@ -117,7 +117,7 @@ impl InvocationTable {
         }
     }
 
-    /// Whether the worker has still not answered this invocation.
+    /// Returns whether the worker has not answered this invocation yet.
     pub(crate) fn is_running(&self, id: &str) -> bool {
         self.state().entries.contains_key(id)
     }
@@ -130,12 +130,12 @@ impl InvocationTable {
         self.running.load(Ordering::Relaxed)
     }
 
-    /// No invocation begins from now on; those that run may still be answered.
+    /// Accepts no further invocations. Running ones may still be answered.
     pub(crate) fn close(&self) {
         self.state().closed = true;
     }
 
-    /// Ends all invocations with an error.
+    /// Fails all invocations.
     pub(crate) fn fail_all(&self, reason: &str) {
         let entries = {
             let mut state = self.state();
@@ -156,13 +156,13 @@ impl InvocationTable {
     }
 }
 
-/// One invocation, between the task that reads from the worker and the one that waits.
+/// The state of one invocation, shared by the task that reads from the worker and the caller.
 pub(crate) struct PendingInvocation {
     waiting_logs: LogQueueLimits,
     state: Mutex<PendingInvocationState>,
 }
 
-/// How much of what a function logs may wait.
+/// The limits of the log queue of an invocation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogQueueLimits {
     pub(crate) records: usize,
@@ -172,21 +172,21 @@ pub(crate) struct LogQueueLimits {
 #[derive(Default)]
 struct PendingInvocationState {
     logs: VecDeque<LogRecord>,
-    /// Bytes of all of them.
+    /// The total size of `logs`, in bytes.
     waiting: usize,
     dropped: u64,
     answer: Option<InvocationAnswer>,
     waker: Option<Waker>,
 }
 
-/// What comes next for one who waits for an invocation.
+/// An event of an invocation.
 pub(crate) enum InvocationEvent {
     Log(LogRecord),
     Answer(InvocationAnswer),
 }
 
 impl PendingInvocation {
-    /// The next log record; the answer only after the last of them.
+    /// Returns the next log record. The answer follows after the last record.
     pub(crate) async fn next(&self) -> InvocationEvent {
         poll_fn(|context| {
             let mut state = self.state();
@@ -233,7 +233,7 @@ impl PendingInvocation {
     }
 }
 
-/// Wakes the one who waits, after the lock is free.
+/// Releases the lock, then wakes the waiting task.
 fn wake(mut state: MutexGuard<'_, PendingInvocationState>) {
     let waker = state.waker.take();
     drop(state);
@@ -249,7 +249,7 @@ mod tests {
     const ROOM: LogQueueLimits = LogQueueLimits { records: 10, bytes: 10_000 };
 
     #[tokio::test]
-    async fn records_wait_up_to_so_many_bytes() {
+    async fn queued_records_are_limited_by_size() {
         let calls = InvocationTable::default();
         let call = calls.begin(&"a".into(), ROOM).unwrap();
         let log = |size| LogRecord {
@@ -257,17 +257,17 @@ mod tests {
             message: "x".repeat(size),
             ..LogRecord::dropped_notice(0)
         };
-        // The second one fills the room, and nothing has left it when the others come.
+        // The second record fills the queue, and none is removed before the others are added.
         for size in [6_000, 4_000, 1, 1] {
             calls.log("a", log(size)).unwrap();
         }
         calls.answer("a", InvocationAnswer::Spoiled(String::new()));
-        let mut told = Vec::new();
+        let mut received = Vec::new();
         while let InvocationEvent::Log(log) = call.next().await {
-            told.push(log.message);
+            received.push(log.message);
         }
-        assert_eq!(told.iter().map(String::len).take(2).collect::<Vec<_>>(), [6_000, 4_000]);
-        assert!(told.get(2).is_some_and(|last| last.starts_with("2 log records")), "{told:?}");
+        assert_eq!(received.iter().map(String::len).take(2).collect::<Vec<_>>(), [6_000, 4_000]);
+        assert!(received.get(2).is_some_and(|last| last.starts_with("2 log records")), "{received:?}");
     }
 
     #[test]
@@ -279,7 +279,7 @@ mod tests {
         assert!(!calls.abandon("a"));
         assert_eq!((calls.waiting_count(), calls.running_count()), (0, 1));
         calls.answer("a", InvocationAnswer::Spoiled(String::new()));
-        calls.answer("never heard of", InvocationAnswer::Spoiled(String::new()));
+        calls.answer("unknown", InvocationAnswer::Spoiled(String::new()));
         assert_eq!((calls.waiting_count(), calls.running_count()), (0, 0));
     }
 
@@ -290,7 +290,7 @@ mod tests {
         calls.close();
         assert_eq!(calls.begin(&"b".into(), ROOM).err(), Some(BeginInvocationError::Closed));
         assert_eq!(calls.waiting_count(), 1);
-        calls.fail_all("gone");
+        calls.fail_all("exited");
         assert_eq!((calls.waiting_count(), calls.running_count()), (0, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! One invocation on one channel: what is sent, what is waited for, what comes out.
+//! One invocation on one channel: its request, its log records and its outcome.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl RunningInvocation {
         Self { channel, id, call, finished: false }
     }
 
-    /// Waits for the outcome. Every log record is handed on before.
+    /// Waits for the outcome. All log records are passed to `logs` before it returns.
     pub(crate) async fn outcome(
         &mut self,
         logs: &mut (impl FnMut(LogRecord) + Send),
@@ -36,7 +36,7 @@ impl RunningInvocation {
             match self.call.next().await {
                 InvocationEvent::Log(log) => {
                     logs(log);
-                    // A flood of records must not keep the timeout from being seen.
+                    // Many records in a row must not delay the timeout.
                     tokio::task::consume_budget().await;
                 }
                 InvocationEvent::Answer(answer) => {

@@ -1,4 +1,4 @@
-//! Bytes on their way to a worker.
+//! The queue of outgoing messages to a worker.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,9 +14,9 @@ use crate::worker::wire::socket::SocketWriter;
 
 /// Writes messages to one worker, from any task.
 ///
-/// On a socket a message is written right here while nothing else waits: an invocation then needs no other task to
-/// leave the host. What the socket does not take, and everything under load, goes to the queue; whoever empties it
-/// takes many at once, so that they leave in one write.
+/// On a socket, a message is written directly while the queue is empty, so an invocation does not need
+/// another task. Bytes that the socket does not accept, and all messages under load, are queued. One task
+/// empties the queue and writes many messages at once.
 pub(crate) struct WorkerOutbox {
     framing: Framing,
     limit: usize,
@@ -26,13 +26,13 @@ pub(crate) struct WorkerOutbox {
 
 #[derive(Default)]
 struct OutboxState {
-    /// Pieces to write one after the other, each of one or more messages.
+    /// Chunks of one or more messages, in the order in which they are written.
     queue: VecDeque<Vec<u8>>,
-    /// Bytes in all of them.
+    /// The total size of `queue`, in bytes.
     waiting: usize,
-    /// Bytes at the start of the first one that are written already.
+    /// The number of bytes of the first chunk that are already written.
     written: usize,
-    /// Somebody writes what was in the queue before: nothing may overtake it.
+    /// A task is writing a chunk that it took from the queue. No message may be written before it.
     taken: bool,
     waker: Option<Waker>,
     closed: Option<CloseReason>,
@@ -46,7 +46,7 @@ impl OutboxState {
     }
 }
 
-/// How a stream is ended by us.
+/// Why the host closes a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseReason {
     Refused,
@@ -58,20 +58,20 @@ pub(crate) enum CloseReason {
 pub(crate) enum SendError {
     #[error("the stream to the worker has ended")]
     Ended,
-    #[error("the request has {size} bytes; the limit for one message is {limit}")]
+    #[error("the request has {size} bytes, but the limit for one message is {limit}")]
     TooLarge { size: usize, limit: usize },
     #[error("the worker does not read its messages")]
     Stuck,
 }
 
-/// Messages that may wait for a worker which does not read, as a multiple of the largest one.
+/// The maximum size of the queue for a worker that does not read, as a multiple of the message limit.
 const WAITING: usize = 2;
 
-/// Messages are put together up to this many bytes. Larger ones stay as they are: to write twice is cheaper than to
-/// copy them.
+/// Messages are joined up to this many bytes. Larger messages are not copied, because a second
+/// write is cheaper.
 const TOGETHER: usize = 32 << 10;
 
-/// Above this many invocations on one worker a message is queued rather than written at once.
+/// Above this many invocations on one worker, a message is queued instead of written directly.
 const BUSY: usize = 2;
 
 impl WorkerOutbox {
@@ -79,7 +79,7 @@ impl WorkerOutbox {
         Self { framing, limit, socket, state: Mutex::default() }
     }
 
-    /// Writes or queues a message. `in_flight` is how many invocations the worker has.
+    /// Writes or queues a message. `in_flight` is the number of invocations of the worker.
     pub(crate) fn send(&self, message: &StreamingMessage, in_flight: usize) -> Result<(), SendError> {
         self.post(self.framing.encode(message, self.limit), in_flight)
     }
@@ -105,7 +105,7 @@ impl WorkerOutbox {
                 Ok(written) => state.written = written,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => {
-                    // The reader of the stream sees the same, and says why.
+                    // The reader of the stream gets the same error and reports it.
                     state.closed = Some(CloseReason::Done);
                     return Err(SendError::Ended);
                 }
@@ -117,7 +117,7 @@ impl WorkerOutbox {
         state.waiting += frame.len();
         match state.queue.back_mut() {
             Some(last) if last.len() + frame.len() <= TOGETHER => {
-                // Room for all that may follow: it moves once, not each time it has doubled.
+                // Reserve the maximum size, so that the chunk is moved only once.
                 last.reserve_exact(TOGETHER - last.len());
                 last.extend_from_slice(&frame);
             }
@@ -131,7 +131,8 @@ impl WorkerOutbox {
         Ok(())
     }
 
-    /// Whether something waits, or the stream is closed: what came before is written.
+    /// Waits until the queue is not empty or the stream is closed. The call confirms that the last
+    /// chunk was written.
     pub(crate) fn poll_waiting(&self, context: &Context<'_>) -> Poll<()> {
         let mut state = self.state();
         state.taken = false;
@@ -142,7 +143,7 @@ impl WorkerOutbox {
         Poll::Pending
     }
 
-    /// What waits, for the one task that writes it. To ask again means that it is written.
+    /// Takes the next chunk, for the one task that writes. The call confirms that the last chunk was written.
     pub(crate) fn poll_take(&self, context: &Context<'_>) -> Poll<Result<Bytes, CloseReason>> {
         let mut state = self.state();
         state.taken = false;
@@ -160,7 +161,7 @@ impl WorkerOutbox {
         Poll::Ready(Ok(bytes.split_off(written.min(bytes.len()))))
     }
 
-    /// Ends the stream; what waits is not written any more.
+    /// Closes the stream. Queued messages are not written.
     pub(crate) fn close(&self, how: CloseReason) {
         let mut state = self.state();
         state.closed.get_or_insert(how);

@@ -1,7 +1,7 @@
-//! Streams that come in: which worker is it, and did we start it?
+//! Matches incoming streams to the workers that the host started.
 //!
-//! Any process of this machine can connect. Only a stream whose first `StartStream` carries an id that we minted for
-//! a process, and that no other stream has used, becomes a channel.
+//! Any process on this machine can connect. A stream becomes a channel only if its first `StartStream`
+//! carries an id that the host created for a process and that no other stream has used.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -19,20 +19,20 @@ use crate::worker::limits::WorkerLimits;
 use crate::worker::wire::framing::{Framing, IncomingMessage, WorkerInbox};
 use crate::worker::wire::proto::streaming_message::Content;
 
-/// How long a stream may take to say who it is.
+/// How long a stream may take to send its worker id.
 pub(crate) const INTRODUCTION: Duration = Duration::from_secs(10);
-/// How large the messages of a stranger may be.
+/// The maximum message size before a stream has sent its worker id.
 const STRANGER: usize = 64 << 10;
 
-/// The workers we wait for.
+/// Workers that were started and have not connected yet.
 pub(crate) struct ExpectedWorkers {
     limits: WorkerLimits,
     events: Arc<dyn WorkerEvents>,
-    /// By the id that was minted for each.
+    /// The waiting starts, by worker id.
     expected: Mutex<HashMap<String, ChannelWaiter>>,
 }
 
-/// Somebody who started a worker and waits for its stream.
+/// The start of a worker that waits for its stream.
 struct ChannelWaiter {
     worker: WorkerNumber,
     channel: oneshot::Sender<Arc<WorkerChannel>>,
@@ -43,7 +43,7 @@ impl ExpectedWorkers {
         Self { limits, events, expected: Mutex::default() }
     }
 
-    /// Mints an id for a process; the answer is its channel, once it has connected.
+    /// Creates an id for a process. The result resolves to its channel once the process has connected.
     pub(crate) fn expect_worker(self: &Arc<Self>, worker: WorkerNumber) -> PendingChannel {
         let id = uuid::Uuid::new_v4().to_string();
         let (channel, receiver) = oneshot::channel();
@@ -55,7 +55,7 @@ impl ExpectedWorkers {
         self.limits.message
     }
 
-    /// Streams at the same time: ours, some that end, and a few strangers.
+    /// Returns the maximum number of concurrent streams: those of workers, and a few unknown ones.
     pub(crate) fn max_streams(&self) -> usize {
         64
     }
@@ -79,7 +79,7 @@ impl PendingChannel {
 }
 
 impl Future for PendingChannel {
-    /// None if the host stops.
+    /// `None` if the host stops.
     type Output = Option<Arc<WorkerChannel>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -93,10 +93,10 @@ impl Drop for PendingChannel {
     }
 }
 
-/// The stream is not one of ours, or has broken.
+/// The stream does not belong to a worker, or is broken.
 pub(crate) struct StreamClosed;
 
-/// One stream while it lives: its first message admits it, the others go to its channel.
+/// One incoming stream. Its first message admits it, and the following ones are passed to its channel.
 pub(crate) struct IncomingStream {
     arrivals: Arc<ExpectedWorkers>,
     inbox: WorkerInbox,
@@ -113,7 +113,7 @@ impl IncomingStream {
         Self { arrivals, inbox, outbox, since: Instant::now(), channel: None, admitted: Arc::default() }
     }
 
-    /// Lets a connection know that one of its streams is admitted.
+    /// Sets the flag that is raised when the stream is admitted.
     pub(crate) fn with_admitted_flag(mut self, admitted: Arc<AtomicBool>) -> Self {
         self.admitted = admitted;
         self
@@ -123,7 +123,7 @@ impl IncomingStream {
         &mut self.inbox
     }
 
-    /// How long the stream still has to say who it is; none if it has.
+    /// Returns the time left to send the worker id. `None` if the stream is admitted.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         match self.channel {
             None => Some(INTRODUCTION.saturating_sub(self.since.elapsed())),
@@ -131,7 +131,7 @@ impl IncomingStream {
         }
     }
 
-    /// Takes all messages that have arrived.
+    /// Handles all messages that have been received.
     pub(crate) fn drain(&mut self) -> Result<(), StreamClosed> {
         loop {
             match self.inbox.next() {
@@ -167,12 +167,12 @@ impl IncomingStream {
         self.inbox.set_limit(self.arrivals.limits.message);
         self.channel = Some(Arc::clone(&channel));
         self.admitted.store(true, Ordering::Relaxed);
-        // If nobody waits any more, the process is about to be ended.
+        // If the receiver was dropped, the process is about to be killed.
         let _ = waiting.channel.send(channel);
         Ok(())
     }
 
-    /// The stream has ended.
+    /// Ends the channel of the stream.
     pub(crate) fn end(&self, reason: &str) {
         if let Some(channel) = &self.channel {
             channel.end(reason);

@@ -1,4 +1,4 @@
-//! From a command line to a worker that is ready: process, stream, init, index.
+//! Starts a worker: process, stream, init, index, load.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ use crate::worker::wire::indexing::{IndexedFunction, IndexingResult, WorkerFailu
 use crate::worker::wire::proto::WorkerInitRequest;
 use crate::worker::wire::socket::SocketListener;
 
-/// How long the end of a process may come after that of its stream.
+/// How long to wait for the exit of a process after its stream has ended.
 const AFTER_STREAM: Duration = Duration::from_secs(1);
 
 /// Workers that run the same files with the same settings.
@@ -37,7 +37,7 @@ pub(crate) struct WorkerGeneration {
     listening: AbortHandle,
 }
 
-/// A process that speaks our protocol.
+/// A connected and initialized worker process.
 pub(crate) struct Worker {
     pub(crate) number: WorkerNumber,
     pub(crate) process: ChildProcess,
@@ -45,20 +45,20 @@ pub(crate) struct Worker {
     pub(crate) console: Arc<ProcessConsole>,
     pub(crate) about: WorkerDetails,
     pub(crate) since: Instant,
-    /// Set once the worker gets no further invocations: why.
+    /// Why the worker gets no further invocations. `None` while it serves.
     pub(crate) retired: watch::Sender<Option<String>>,
-    /// Keeps the address open that this worker is connected to.
+    /// Keeps the listener open that this worker is connected to.
     pub(crate) generation: Arc<WorkerGeneration>,
 }
 
 impl WorkerGeneration {
-    /// Makes the address that the workers connect to.
+    /// Opens the listener that the workers connect to.
     pub(crate) async fn open(
         mut launch: WorkerLaunch,
         limits: WorkerLimits,
         events: Arc<dyn WorkerEvents>,
     ) -> Result<Self, WorkerStartError> {
-        // The worker's working directory is the app: a relative path would mean another folder there.
+        // The worker runs in the app folder, where a relative path would refer to another folder.
         for directory in [&mut launch.app_directory, &mut launch.worker_directory] {
             *directory = std::path::absolute(&*directory).map_err(WorkerStartError::Listen)?;
         }
@@ -83,7 +83,7 @@ impl WorkerGeneration {
         Ok(Self { launch, limits, events, address, arrivals, listening: listening.abort_handle() })
     }
 
-    /// Starts one process and waits until it is initialized. A process that does not get there is killed.
+    /// Starts one process and waits until it is initialized. A process that fails to initialize is killed.
     pub(crate) async fn start(
         self: &Arc<Self>,
         number: WorkerNumber,
@@ -142,7 +142,7 @@ impl Drop for WorkerGeneration {
 }
 
 impl Worker {
-    /// Asks for the functions of the app, if this kind of worker can tell.
+    /// Requests the functions of the app, if this kind of worker supports indexing.
     pub(crate) async fn index(&self) -> Result<IndexingResult, WorkerStartError> {
         let default = || IndexingResult::UseFunctionJson { console: self.console.tail().0 };
         let launch = &self.generation.launch;
@@ -163,18 +163,18 @@ impl Worker {
         Ok(IndexingResult::Functions(functions.collect()))
     }
 
-    /// Lets the worker load functions; the results are in their order.
+    /// Makes the worker load functions. Results are in the order of the functions.
     pub(crate) async fn load(
         &self,
         functions: &[Arc<crate::function::Function>],
     ) -> Result<Vec<Result<(), String>>, WorkerStartError> {
         let limit = self.generation.limits.load;
-        // The channel keeps to the limit itself: one function that hangs must not fail the others.
+        // The channel applies the limit itself, so that one function that hangs does not fail the others.
         let load = self.channel.load(functions, limit);
         self.starting().step(StartStep::Load, limit + Duration::from_secs(1), load).await
     }
 
-    /// Asks the worker to end, then tells it, then makes it.
+    /// Stops the worker: first with `WorkerTerminate`, then with SIGTERM, then with SIGKILL.
     pub(crate) async fn stop(&self) {
         let limits = &self.generation.limits;
         if self.channel.terminate(limits.terminate) && self.process.ends_within(limits.terminate).await {
@@ -193,7 +193,7 @@ impl Worker {
     }
 }
 
-/// A worker on its way, and what is needed to explain why it did not arrive.
+/// A worker that is starting, with the data for error messages.
 struct StartingWorker<'a> {
     generation: &'a WorkerGeneration,
     process: &'a ChildProcess,
@@ -201,7 +201,7 @@ struct StartingWorker<'a> {
 }
 
 impl StartingWorker<'_> {
-    /// One step, which ends with its answer, with the process, or at the time limit.
+    /// Runs one step. It ends with its response, with the exit of the process, or at the time limit.
     async fn step<T>(
         &self,
         step: StartStep,
@@ -211,7 +211,7 @@ impl StartingWorker<'_> {
         let answer = async {
             let answer = answer.await;
             if answer.is_err() {
-                // The process has ended too, most likely, and then its end says more.
+                // The process has probably exited too, and its exit status explains more.
                 tokio::time::sleep(AFTER_STREAM).await;
             }
             answer

@@ -1,4 +1,4 @@
-//! Watches each worker, and fills the places of those that end.
+//! Watches each worker and replaces workers that exit.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,14 +8,15 @@ use crate::worker::channel::StreamEnded;
 use crate::worker::pool::{SharedPool, WorkerVacancy};
 use crate::worker::process::{ProcessExit, StopSignal};
 
-/// How long a process may outlive its stream before it is killed. Usually both end at once, and the exit says more.
+/// How long a process may run after its stream has ended, before it is killed. Usually both end at the same
+/// time, and the exit status explains more.
 const AFTER_STREAM: Duration = Duration::from_millis(250);
-/// How long the last messages of a process that ended may take to be read.
+/// How long to read the last messages of a process that has exited.
 const AFTER_PROCESS: Duration = Duration::from_millis(250);
-/// A worker that asks for a restart sooner than this after its start has crashed, whatever it says.
+/// A worker that requests a restart earlier than this after its start is treated as crashed.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// How a worker stopped serving.
+/// Why a worker stopped serving.
 enum ServingEnd {
     Exited(ProcessExit),
     Stream(String),
@@ -23,7 +24,7 @@ enum ServingEnd {
     Retired(String),
 }
 
-/// Watches a worker that serves until it has ended.
+/// Watches a serving worker until it has exited.
 pub(crate) async fn supervise(pool: Arc<SharedPool>, worker: Arc<Worker>) {
     let mut retired = worker.retired.subscribe();
     let retired = async {
@@ -45,7 +46,7 @@ pub(crate) async fn supervise(pool: Arc<SharedPool>, worker: Arc<Worker>) {
     }
     let reason = match end {
         ServingEnd::Exited(exit) => {
-            // What it said before its end still counts.
+            // Messages that it sent before its exit are still handled.
             let _ = tokio::time::timeout(AFTER_PROCESS, worker.channel.wait_for_end()).await;
             handle_exit(&pool, &worker, exit)
         }
@@ -60,10 +61,9 @@ pub(crate) async fn supervise(pool: Arc<SharedPool>, worker: Arc<Worker>) {
             }
         }
         ServingEnd::Unresponsive => {
-            // A function may keep its worker from answering for as long as it may run, so it is not ended for that.
+            // A function may block its worker for as long as it may run, so the worker is not killed.
             let misses = pool.limits.health_misses;
-            let reason =
-                format!("it left {misses} health questions unanswered; other calls go to a new worker");
+            let reason = format!("it failed {misses} health checks in a row; other calls go to a new worker");
             worker.channel.retire();
             pool.vacate(&worker, &reason, false);
             wait_until_idle(&worker, None).await;
@@ -74,7 +74,7 @@ pub(crate) async fn supervise(pool: Arc<SharedPool>, worker: Arc<Worker>) {
             worker.channel.retire();
             pool.vacate(&worker, &reason, false);
             wait_until_idle(&worker, Some(pool.limits.drain)).await;
-            // The others of its invocations had their time.
+            // The time limit for its other invocations has passed.
             worker.channel.fail_all(&format!("it was replaced: {reason}"));
             worker.stop().await;
             reason
@@ -87,7 +87,8 @@ pub(crate) async fn supervise(pool: Arc<SharedPool>, worker: Arc<Worker>) {
     pool.events.worker_exited(worker.number, &reason);
 }
 
-/// The process is gone. Its console says why, but may hold local paths: it is not part of the reason.
+/// Handles the exit of a process. Its console may explain the exit but may contain local paths, so it is not
+/// part of the reason.
 fn handle_exit(pool: &Arc<SharedPool>, worker: &Arc<Worker>, exit: ProcessExit) -> String {
     let reason = exit.to_string();
     worker.channel.fail_all(&reason);
@@ -96,7 +97,7 @@ fn handle_exit(pool: &Arc<SharedPool>, worker: &Arc<Worker>, exit: ProcessExit) 
     reason
 }
 
-/// Waits until a worker has nothing to do, has ended, or has used up its time, if there is a limit to it.
+/// Waits until a worker is idle, has exited, or has reached the limit, if any.
 async fn wait_until_idle(worker: &Worker, limit: Option<Duration>) {
     let idle = async {
         while worker.channel.waiting_count() > 0 {
@@ -111,7 +112,7 @@ async fn wait_until_idle(worker: &Worker, limit: Option<Duration>) {
     }
 }
 
-/// Asks after the worker's health from time to time; returns when it does not answer although it has work.
+/// Checks the worker's health periodically. Returns when it does not respond while it has invocations.
 async fn wait_until_unresponsive(pool: &SharedPool, worker: &Worker) {
     let limits = &pool.limits;
     if !worker.channel.has_capability("WorkerStatus") {
@@ -134,7 +135,7 @@ async fn wait_until_unresponsive(pool: &SharedPool, worker: &Worker) {
     }
 }
 
-/// Replaces the worker if it has not answered a cancelled invocation after the grace.
+/// Replaces the worker if it has not answered a cancelled invocation after the grace period.
 pub(crate) async fn retire_if_overdue(worker: Arc<Worker>, invocation: Arc<str>, grace: Duration) {
     tokio::time::sleep(grace).await;
     if worker.channel.is_running(&invocation) {
@@ -148,7 +149,7 @@ pub(crate) async fn retire_if_overdue(worker: Arc<Worker>, invocation: Arc<str>,
 }
 
 impl SharedPool {
-    /// A worker's place is free.
+    /// Requests a replacement for a worker.
     fn vacate(&self, worker: &Worker, reason: &str, counted: bool) {
         let mut state = self.state();
         let current = state.generation.as_ref().is_some_and(|it| Arc::ptr_eq(it, &worker.generation));
@@ -160,7 +161,8 @@ impl SharedPool {
     }
 }
 
-/// Fills vacancies until the pool stops or fails: the first at once, then slower, and not for ever.
+/// Fills vacancies until the pool stops. The first restart is immediate, later ones are delayed, and their
+/// number is limited.
 pub(crate) async fn fill_vacancies(pool: Arc<SharedPool>) {
     loop {
         let vacancy = {
@@ -190,14 +192,14 @@ pub(crate) async fn fill_vacancies(pool: Arc<SharedPool>) {
                 pool.vacancy.notified().await;
             }
         };
-        // A vacancy that comes meanwhile is found in the next round.
+        // A vacancy that is added in the meantime is handled in the next iteration.
         tokio::select! {
             () = tokio::time::sleep(delay) => {}
             () = stopping => return,
         }
         {
             let mut state = pool.state();
-            // The app may have changed meanwhile, and has its own vacancies then.
+            // The app may have changed in the meantime. Then it has its own vacancies.
             if state.serving.len() >= state.wanted {
                 continue;
             }
@@ -207,7 +209,7 @@ pub(crate) async fn fill_vacancies(pool: Arc<SharedPool>) {
     }
 }
 
-/// How long to wait before a start, or why there is none.
+/// Returns the delay before a start, or the reason why no worker is started.
 fn delay(pool: &SharedPool, vacancy: &WorkerVacancy) -> Result<Duration, String> {
     let limits = &pool.limits;
     let mut state = pool.state();
@@ -221,13 +223,13 @@ fn delay(pool: &SharedPool, vacancy: &WorkerVacancy) -> Result<Duration, String>
         let before = state.restarts.len();
         if before >= limits.restarts_per_process.saturating_mul(processes) {
             return Err(format!(
-                "workers were restarted {before} times within {} min and keep ending; the last end: {}",
+                "workers were restarted {before} times within {} min and keep exiting; the last exit: {}",
                 limits.restart_window.as_secs() / 60,
                 vacancy.reason.as_deref().unwrap_or("unknown"),
             ));
         }
         state.restarts.push_back(now);
-        // Each process has its first restart at once.
+        // The first restart of each process is immediate.
         if let Some(doublings) = (before / processes).checked_sub(1) {
             let factor = 1_u32.checked_shl(u32::try_from(doublings).unwrap_or(u32::MAX)).unwrap_or(u32::MAX);
             delay = limits.restart_delay.saturating_mul(factor).min(limits.restart_delay_max);
@@ -239,7 +241,7 @@ fn delay(pool: &SharedPool, vacancy: &WorkerVacancy) -> Result<Duration, String>
     Ok(delay.max(spacing))
 }
 
-/// Starts one worker of the current generation and lets it load the functions.
+/// Starts one worker of the current generation and makes it load the functions.
 async fn start_replacement(pool: Arc<SharedPool>) {
     let (generation, functions) = {
         let state = pool.state();
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn each_process_has_one_restart_at_once_then_they_slow_down_then_end() {
+    fn restarts_are_first_immediate_then_delayed_then_refused() {
         let limits = WorkerLimits { restarts_per_process: 5, ..WorkerLimits::default() };
         let pool = SharedPool::new(limits, Arc::new(NoEvents));
         pool.state().wanted = 2;
@@ -286,13 +288,13 @@ mod tests {
         assert_eq!(delays, [0, 0, 2, 2, 4, 4, 8, 8, 10, 10]);
         let reason = delay(&pool, &crash()).unwrap_err();
         assert!(reason.contains("restarted 10 times within 30 min"), "{reason}");
-        // A worker that is only replaced costs nothing.
+        // A planned replacement does not count as a restart.
         let replaced = WorkerVacancy { reason: None, counted: false };
         assert_eq!(delay(&pool, &replaced), Ok(Duration::ZERO));
     }
 
     #[test]
-    fn starts_keep_their_distance() {
+    fn starts_are_spaced() {
         let pool = SharedPool::new(WorkerLimits::default(), Arc::new(NoEvents));
         pool.state().last_start = Some(Instant::now());
         let delay = delay(&pool, &crash()).unwrap();

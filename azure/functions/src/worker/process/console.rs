@@ -1,4 +1,4 @@
-//! What a worker writes to stdout and stderr: always read, line by line, never more than memory can hold.
+//! Reads the stdout and stderr of a worker line by line, with limits on line length and rate.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,13 +10,13 @@ use crate::worker::error::ConsoleTail;
 use crate::worker::events::{ConsoleLine, ConsoleSource, WorkerEvents, WorkerNumber};
 use crate::worker::limits::LINE;
 
-/// Lines that are kept to explain why a worker ended.
+/// The number of lines that are kept to explain why a worker exited.
 const TAIL_LINES: usize = 50;
-/// How much of each of those lines is kept.
+/// The maximum length of each of those lines, in bytes.
 const TAIL_LINE: usize = 1 << 10;
-/// Begins the lines that a public worker writes for the host.
+/// The prefix of lines that a public worker writes for the host.
 const OF_THE_WORKER: &str = "LanguageWorkerConsoleLog";
-/// Begins lines for tools around the Functions host.
+/// The prefix of lines for tools of the Functions host.
 const OF_TOOLING: &[u8] = b"azfuncjsonlog:";
 
 /// The console of one worker.
@@ -32,7 +32,7 @@ impl ProcessConsole {
         Self { worker, events, meter: RateLimiter::new(lines_per_second), tail: Mutex::default() }
     }
 
-    /// The last lines, to show when something went wrong.
+    /// Returns the last lines, for error messages.
     pub(crate) fn tail(&self) -> ConsoleTail {
         ConsoleTail(self.lines().iter().cloned().collect())
     }
@@ -77,7 +77,7 @@ impl ProcessConsole {
 
     fn keep(&self, line: &[u8]) {
         let mut lines = self.lines();
-        // The oldest line's memory serves the newest: a flood allocates nothing.
+        // The memory of the oldest line is reused, so that many lines do not allocate.
         let mut kept =
             if lines.len() < TAIL_LINES { String::new() } else { lines.pop_front().unwrap_or_default() };
         kept.clear();
@@ -96,7 +96,7 @@ impl ProcessConsole {
     }
 }
 
-/// Cuts bytes into lines of at most 64 KiB; what a line has beyond that is not kept.
+/// Splits bytes into lines. Lines are truncated to 64 KiB.
 #[derive(Default)]
 struct LineSplitter {
     line: Vec<u8>,
@@ -130,7 +130,7 @@ impl LineSplitter {
     }
 }
 
-/// Lets so many lines through each second, and counts the others.
+/// Admits a limited number of lines each second and counts the others.
 pub(crate) struct RateLimiter {
     per_second: u32,
     state: Mutex<RateWindow>,
@@ -142,10 +142,10 @@ struct RateWindow {
     dropped: u64,
 }
 
-/// Whether a line may pass.
+/// Whether a line is admitted.
 pub(crate) struct RateDecision {
     pub(crate) now: bool,
-    /// Lines that were dropped since the last report; given at most once a second.
+    /// The number of lines that were dropped since the last report. It is set at most once a second.
     pub(crate) dropped_before: Option<u64>,
 }
 
@@ -170,7 +170,8 @@ impl RateLimiter {
         RateDecision { now, dropped_before }
     }
 
-    /// What was dropped since the last report, for when no further line comes.
+    /// Returns the number of lines dropped since the last report. This is needed when no
+    /// further line arrives.
     pub(crate) fn take_dropped(&self) -> Option<u64> {
         let mut second = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         Some(std::mem::take(&mut second.dropped)).filter(|dropped| *dropped > 0)
@@ -182,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_without_an_end_does_not_grow() {
+    fn a_line_without_an_end_is_truncated() {
         let mut cutter = LineSplitter::default();
         let chunk = vec![b'x'; 1 << 20];
         for _ in 0..20 {
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_meter_counts_what_it_drops() {
+    fn the_rate_limiter_counts_dropped_lines() {
         let meter = RateLimiter::new(2);
         assert_eq!((0..5).filter(|_| meter.admit().now).count(), 2);
         assert_eq!(meter.take_dropped(), Some(3));

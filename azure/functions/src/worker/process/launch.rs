@@ -1,4 +1,4 @@
-//! How the processes of an app are started.
+//! The command line and environment of a worker process.
 
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
@@ -13,47 +13,49 @@ use crate::worker::wire::framing::Framing;
 /// How the processes of an app are started.
 #[derive(Clone, Debug)]
 pub struct WorkerLaunch {
-    /// A command before the command, which ends by executing the rest of its arguments.
+    /// A command that is put before the command line and executes its remaining arguments.
     pub launcher: Vec<OsString>,
     /// The interpreter, or the worker itself.
     pub program: OsString,
-    /// Between the program and the worker's path.
+    /// Arguments between the program and the worker's path.
     pub arguments: Vec<OsString>,
-    /// What the interpreter runs.
+    /// The file that the interpreter runs.
     pub worker_path: Option<PathBuf>,
     pub framing: Framing,
-    /// The root of the app: the working directory of its workers.
+    /// The app folder. It is the working directory of the workers.
     pub app_directory: PathBuf,
-    /// Where the worker's own files are.
+    /// The folder of the worker's files.
     pub worker_directory: PathBuf,
-    /// The app's settings, the host's own environment among them. They win over what a worker gets by default.
+    /// The app's settings, including the environment of the host. They override the variables that
+    /// the host sets.
     pub environment: Vec<(OsString, OsString)>,
     /// `python`, `node`, `java` …
     pub language: String,
     pub runtime_version: Option<String>,
-    /// What the host says about itself.
+    /// The version that the host reports to the worker.
     pub host_version: String,
-    /// Whether the worker is asked for its functions.
+    /// Whether the host requests the list of functions from the worker.
     pub indexes: bool,
-    /// Processes that run at the same time: 1 to 10.
+    /// The number of concurrent processes, from 1 to 10.
     pub processes: usize,
-    /// Where our own worker's files and socket are; removed with the last copy of this.
+    /// The folder with the files and socket of a bundled worker. It is deleted when the last
+    /// reference is dropped.
     pub folder: Option<Arc<PrivateFolder>>,
 }
 
-/// Where a worker connects to.
+/// The address that a worker connects to.
 #[derive(Clone, Debug)]
 pub(crate) enum ConnectAddress {
     Grpc(SocketAddr),
-    /// What `--socket` says.
+    /// The value of `--socket`.
     Frames(String),
 }
 
-/// No limit: the host's own applies.
+/// The maximum, because the host applies its own limit.
 const MESSAGE_LENGTH: &str = "2147483647";
 
 impl WorkerLaunch {
-    /// The command line, with the arguments that tell a worker where to connect and who it is.
+    /// Returns the command, including the arguments with the address to connect to and the worker id.
     pub(crate) fn command(&self, address: &ConnectAddress, worker_id: &str, request_id: &str) -> Command {
         let line = self.command_line(address, worker_id, request_id);
         let (program, arguments) = line
@@ -70,10 +72,10 @@ impl WorkerLaunch {
             command.env("FUNCTIONS_WORKER_RUNTIME_VERSION", version);
         }
         if self.language == "python" {
-            // A worker's thread for each function that blocks; and lines as they are printed, not by the block.
+            // Enough threads for functions that block, and console lines without buffering.
             command.env("PYTHON_THREADPOOL_THREAD_COUNT", "1000").env("PYTHONUNBUFFERED", "1");
             if self.framing == Framing::Grpc {
-                // The library of the app's environment, not the older one that a public worker brings along.
+                // Use the library of the app's environment, not the older one that a public worker includes.
                 command.env("PYTHON_ISOLATE_WORKER_DEPENDENCIES", "1");
             }
         }
@@ -87,7 +89,7 @@ impl WorkerLaunch {
         line.extend(self.arguments.iter().cloned());
         line.extend(self.worker_path.iter().map(OsString::from));
         match address {
-            // Python reads the first five, Node the others, Java either: always all, in this order.
+            // Python reads the first five, Node the others, and Java either. All are passed, in this order.
             ConnectAddress::Grpc(address) => {
                 let (host, port) = (address.ip().to_string(), address.port().to_string());
                 let uri = format!("http://{address}/");
@@ -116,7 +118,7 @@ impl WorkerLaunch {
         line
     }
 
-    /// The command as a user would recognize it.
+    /// Returns the command for messages, without the launcher and the arguments of the protocol.
     pub(crate) fn display_command(&self) -> String {
         let parts = [self.program.clone()].into_iter().chain(self.arguments.iter().cloned());
         let parts = parts.chain(self.worker_path.iter().map(OsString::from));

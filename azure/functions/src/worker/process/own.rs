@@ -1,4 +1,5 @@
-//! Our own language workers, carried inside this program and written to a private folder when an app needs them.
+//! The bundled language workers. They are part of this program and are written to a private
+//! folder when needed.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,19 +10,19 @@ use super::private_folder::PrivateFolder;
 // `PYTHON` and `NODE`: every file of `workers/`, found by build.rs.
 include!(concat!(env!("OUT_DIR"), "/own_workers.rs"));
 
-/// One of our own workers.
+/// A language worker that is part of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BundledWorker {
     Python,
     Node,
 }
 
-/// An own worker, ready to be run by its interpreter.
+/// A bundled worker whose files are on disk.
 #[derive(Clone, Debug)]
 pub struct UnpackedWorker {
-    /// Where its files are, and where its socket will be.
+    /// The folder of its files and of its socket.
     pub folder: Arc<PrivateFolder>,
-    /// What the interpreter runs.
+    /// The file that the interpreter runs.
     pub entry: PathBuf,
 }
 
@@ -33,7 +34,7 @@ impl BundledWorker {
             Self::Node => (NODE, "worker.cjs"),
         };
         if !files.iter().any(|(name, _)| *name == entry) {
-            return Err(io::Error::other(format!("this build has no {self:?} worker inside")));
+            return Err(io::Error::other(format!("this build does not include the {self:?} worker")));
         }
         let folder = PrivateFolder::create()?;
         for (name, content) in files {
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_is_private_and_goes_away() {
+    fn the_folder_is_private_and_is_deleted() {
         for worker in [BundledWorker::Python, BundledWorker::Node] {
             let unpacked = worker.unpack().unwrap();
             assert!(unpacked.entry.is_file());

@@ -1,32 +1,35 @@
 //! [`PrivateFolder`]: a temporary folder that only this user can open.
 //!
-//! It goes with the value that owns it. A program that is killed leaves its folders behind: the next one to make a
-//! folder removes them. It knows them by a file inside, which its owner holds locked for as long as it lives. The kernel
-//! gives the lock back however a process ends.
+//! The folder is deleted when the value is dropped. A program that is killed leaves its folders behind.
+//! The next program that creates a folder deletes them. Each folder contains a file that its owner keeps
+//! locked. The kernel releases the lock when the owner exits for any reason, so an unlocked file marks
+//! an abandoned folder.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-/// What the names of the folders begin with; so many hexadecimal digits follow.
+/// The prefix of folder names. `DIGITS` hexadecimal digits follow.
 const PREFIX: &str = "bindpost-";
 const DIGITS: usize = 16;
-/// The file that the owner holds locked.
+/// The file that the owner keeps locked.
 const OWNER: &str = ".owner";
-/// Its name until it is.
+/// The name of that file until it is locked.
 const UNCLAIMED: &str = ".unclaimed";
 
-/// A folder that only this user can open, removed when dropped.
+/// A folder that only this user can open. It is deleted when this is dropped.
 #[derive(Debug)]
 pub struct PrivateFolder {
     path: PathBuf,
-    /// Locked. None where files cannot be: such a folder is not found by others.
+    /// The locked file. `None` if the file system does not support locks. Other processes do not delete
+    /// such a folder.
     owner: Option<File>,
 }
 
 impl PrivateFolder {
-    /// Makes a folder in the temporary directory. The first one of a process removes what killed processes left there.
+    /// Creates a folder in the temporary directory. The first call of a process deletes the folders
+    /// of killed processes.
     pub fn create() -> io::Result<Self> {
         static SWEPT: Once = Once::new();
         let parent = std::env::temp_dir();
@@ -36,7 +39,7 @@ impl PrivateFolder {
 
     fn create_in(parent: &Path) -> io::Result<Self> {
         let mut name = uuid::Uuid::new_v4().simple().to_string();
-        // The path of a unix socket below it must stay short.
+        // The path of a unix socket in the folder must be short.
         name.truncate(DIGITS);
         let path = parent.join(format!("{PREFIX}{name}"));
         #[cfg_attr(not(unix), expect(unused_mut, reason = "the mode is for unix"))]
@@ -55,14 +58,14 @@ impl PrivateFolder {
 
 impl Drop for PrivateFolder {
     fn drop(&mut self) {
-        // Some systems do not remove a file that is open.
+        // Some systems do not delete an open file.
         drop(self.owner.take());
-        // Nothing more can be done about it; the folder holds no data of the user.
+        // An error is ignored, because the folder contains no data of the user.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Puts a locked file into the folder. It gets its name when it is locked: no sweep may find it before.
+/// Creates the locked file. It is renamed after it is locked, so that a sweep cannot find it before.
 fn claim(folder: &Path) -> Option<File> {
     let unclaimed = folder.join(UNCLAIMED);
     let file = OpenOptions::new().write(true).create_new(true).open(&unclaimed).ok()?;
@@ -73,7 +76,7 @@ fn claim(folder: &Path) -> Option<File> {
     claimed.then_some(file)
 }
 
-/// Removes the folders whose owners are gone.
+/// Deletes the folders whose owners have exited.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
@@ -81,13 +84,13 @@ fn sweep(parent: &Path) {
             continue;
         }
         let path = entry.path();
-        // The lock is held until the folder is gone.
+        // The lock is held until the folder is deleted.
         if let Some(_owner) = is_private(&path).then(|| lock_if_abandoned(&path)).flatten() {
             match fs::remove_dir_all(&path) {
                 Ok(()) => {
-                    tracing::debug!(target: "host", "removed {}, left by a host that was killed", path.display())
+                    tracing::debug!(target: "host", "deleted {}, left by a killed process", path.display())
                 }
-                Err(error) => tracing::debug!(target: "host", "cannot remove {}: {error}", path.display()),
+                Err(error) => tracing::debug!(target: "host", "cannot delete {}: {error}", path.display()),
             }
         }
     }
@@ -98,7 +101,8 @@ fn is_name(name: &str) -> bool {
     digits.len() == DIGITS && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Whether it is a folder, no link to one, which this user made and no other can open.
+/// Returns whether the path is a folder, not a link, that belongs to this user and that no other
+/// user can open.
 fn is_private(path: &Path) -> bool {
     let Ok(metadata) = path.symlink_metadata() else { return false };
     #[cfg(unix)]
@@ -111,7 +115,7 @@ fn is_private(path: &Path) -> bool {
     metadata.is_dir()
 }
 
-/// The lock of a folder's owner, if there is one file to lock and its owner does not hold it any more.
+/// Locks the owner file of a folder. Returns `None` if the file does not exist or is locked.
 fn lock_if_abandoned(folder: &Path) -> Option<File> {
     let path = folder.join(OWNER);
     if !path.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
@@ -129,12 +133,12 @@ fn lock_if_abandoned(folder: &Path) -> Option<File> {
 mod tests {
     use super::*;
 
-    /// Where a test's folders are made, so that it does not meet those of others.
+    /// A parent folder for the folders of one test.
     fn parent() -> PrivateFolder {
         PrivateFolder::create().unwrap()
     }
 
-    /// A folder as a killed process leaves it: the lock is gone, the file is there.
+    /// Creates a folder as a killed process leaves it: the owner file exists and is not locked.
     fn left_behind(parent: &Path) -> PathBuf {
         let mut folder = PrivateFolder::create_in(parent).unwrap();
         fs::create_dir(folder.path.join("inside")).unwrap();
@@ -146,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_owner_left_is_removed_and_what_a_live_one_has_stays() {
+    fn folders_of_exited_owners_are_deleted_and_those_of_live_owners_are_kept() {
         let parent = parent();
         let live = PrivateFolder::create_in(parent.path()).unwrap();
         let dead = left_behind(parent.path());
@@ -159,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_others_stay() {
+    fn other_folders_are_kept() {
         let parent = parent();
         let dead = || left_behind(parent.path());
         let other_name = parent.path().join("bindpost-run-1");
@@ -178,13 +182,13 @@ mod tests {
             let open_to_others = dead();
             fs::set_permissions(&open_to_others, fs::Permissions::from_mode(0o755)).unwrap();
             kept.push(open_to_others);
-            // A link to what would be removed under its own name.
+            // A link to a folder that would be deleted if the folder itself had this name.
             let target = parent.path().join("target");
             fs::rename(dead(), &target).unwrap();
             let link = parent.path().join(format!("{PREFIX}fedcba9876543210"));
             symlink(&target, &link).unwrap();
             kept.extend([target.join("inside/file"), link]);
-            // A lock that is a link to some file of the user.
+            // An owner file that is a link to a file of the user.
             let linked = dead();
             fs::write(parent.path().join("precious"), "").unwrap();
             fs::remove_file(linked.join(OWNER)).unwrap();
@@ -193,11 +197,11 @@ mod tests {
         }
         sweep(parent.path());
         for path in kept {
-            assert!(path.symlink_metadata().is_ok(), "{} was removed", path.display());
+            assert!(path.symlink_metadata().is_ok(), "{} was deleted", path.display());
         }
     }
 
-    /// What is linked to from a folder that is removed is not.
+    /// The target of a link in a deleted folder is not deleted.
     #[cfg(unix)]
     #[test]
     fn a_sweep_does_not_follow_links() {

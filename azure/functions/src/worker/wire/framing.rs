@@ -1,8 +1,8 @@
-//! Messages as bytes: how a stream is cut into frames, in both framings.
+//! Encodes messages as frames and splits a stream into frames, for both framings.
 //!
-//! gRPC puts a flag and a length before each protobuf message; our own workers get a length and JSON. Both can tell
-//! the size of a message before it is read, so one that is too large, or cannot be decoded, spoils only the invocation
-//! it answers and not the stream.
+//! In gRPC, a flag and a length precede each protobuf message. The frames of our own workers are a length and
+//! JSON. Both announce the size of a message before its content. A message that is too large or cannot be
+//! decoded therefore fails only the invocation that it answers, not the stream.
 
 use bytes::{Buf, Bytes, BytesMut};
 use prost::Message as _;
@@ -18,16 +18,16 @@ use crate::worker::channel::invoke::wire_request;
 /// How messages are written on the stream to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// gRPC: the public workers.
+    /// gRPC, for public workers.
     Grpc,
-    /// Length and JSON on a local socket: our own workers.
+    /// Length and JSON on a local socket, for our own workers.
     Frames,
 }
 
-/// The longest message that public workers are able to write.
+/// The maximum size of a message that public workers can write.
 const LONGEST: usize = i32::MAX as usize;
 
-/// How many bytes of a message that is too large are searched for the invocation it answers.
+/// How many bytes of a message that is too large are searched for the id of its invocation.
 const PEEK: usize = 4 << 10;
 
 impl Framing {
@@ -38,7 +38,7 @@ impl Framing {
         }
     }
 
-    /// The message with its header, or how many bytes it would have if that is above `limit`.
+    /// Encodes a message with its header. Returns its size as an error if it exceeds `limit`.
     pub(crate) fn encode(self, message: &StreamingMessage, limit: usize) -> Result<Vec<u8>, usize> {
         let header = self.header();
         let mut frame;
@@ -55,14 +55,14 @@ impl Framing {
             Self::Frames => {
                 frame = Vec::with_capacity(256);
                 frame.resize(header, 0);
-                // Strings, numbers and lists always have a JSON form, and a Vec takes every byte.
+                // Strings, numbers and lists always have a JSON form, and writing to a Vec does not fail.
                 let _ = serde_json::to_writer(&mut frame, message);
             }
         }
         self.finish(frame, limit)
     }
 
-    /// The same for the request of an invocation.
+    /// Encodes the request of an invocation in the same way.
     pub(crate) fn encode_invocation(self, invocation: Invocation, limit: usize) -> Result<Vec<u8>, usize> {
         match self {
             Self::Grpc => {
@@ -80,7 +80,7 @@ impl Framing {
         }
     }
 
-    /// Fills in the header of a frame.
+    /// Writes the length into the header of a frame.
     fn finish(self, mut frame: Vec<u8>, limit: usize) -> Result<Vec<u8>, usize> {
         let header = self.header();
         let size = frame.len() - header;
@@ -91,7 +91,7 @@ impl Framing {
         Ok(frame)
     }
 
-    /// The invocation that a message answers, read from its first bytes.
+    /// Returns the id of the invocation that a message answers, read from its first bytes.
     fn peek_invocation_id(self, frame: &[u8]) -> Option<String> {
         match self {
             Self::Grpc => peek_protobuf(frame),
@@ -100,21 +100,22 @@ impl Framing {
     }
 }
 
-/// What came out of the stream.
+/// A message from the stream.
 #[derive(Debug)]
 pub(crate) enum IncomingMessage {
     Message(Box<StreamingMessage>),
-    /// The message that most are, by itself.
+    /// The response of an invocation, which is the most frequent message.
     Answer(Box<InvocationResponse>),
-    /// A message that is too large or cannot be decoded, and the invocation it answers, if that could be seen.
+    /// A message that is too large or cannot be decoded, with the id of its invocation, if that
+    /// could be read.
     Spoiled {
         invocation: Option<String>,
         reason: String,
     },
 }
 
-/// The messages in a worker's bytes that arrive in these pieces; `None` for one that is refused, and an error if the
-/// stream cannot be read on. For the fuzz target `worker_frames`.
+/// Decodes the messages in a stream that arrives in the given pieces. A rejected message is `None`. The
+/// result is an error if the rest of the stream cannot be read. For the fuzz target `worker_frames`.
 #[doc(hidden)]
 pub fn cut_frames<'a>(
     framing: Framing,
@@ -140,22 +141,22 @@ pub fn cut_frames<'a>(
     (messages, Ok(()))
 }
 
-/// Why a stream cannot be cut into messages any more.
+/// Why the rest of a stream cannot be split into messages.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FramingError {
-    #[error("the worker sent a compressed message, which was not agreed")]
+    #[error("the worker sent a compressed message, which is not supported")]
     Compressed,
-    /// All that follows would be taken for a part of it.
-    #[error("the worker announced a message of {0} bytes; none has more than {LONGEST}")]
+    /// All following bytes would be read as a part of this message.
+    #[error("the worker announced a message of {0} bytes, but the maximum is {LONGEST}")]
     Impossible(usize),
 }
 
-/// Bytes from a worker, cut into messages.
+/// Splits the bytes from a worker into messages.
 pub(crate) struct WorkerInbox {
     framing: Framing,
     limit: usize,
     buffer: BytesMut,
-    /// Bytes of a spoiled message that are still to come.
+    /// The number of bytes of a rejected message that are still to be skipped.
     skip: usize,
 }
 
@@ -168,7 +169,8 @@ impl WorkerInbox {
         self.limit = limit;
     }
 
-    /// Where to put the next bytes that arrive: at least 16 KiB of room, or all that the current message needs.
+    /// Returns the buffer for the next bytes. It has space for at least 16 KiB, or for the rest of
+    /// the current message.
     pub(crate) fn read_buffer(&mut self) -> &mut BytesMut {
         let missing = self.announced().map_or(0, |size| size.saturating_sub(self.buffer.len()));
         let wanted = if missing > self.limit { 16 << 10 } else { missing.max(16 << 10) };
@@ -182,7 +184,7 @@ impl WorkerInbox {
         self.buffer.extend_from_slice(chunk.get(skipped..).unwrap_or_default());
     }
 
-    /// The size of the current message with its header, if that is known yet.
+    /// Returns the size of the current message with its header, if the header has been received.
     fn announced(&self) -> Option<usize> {
         let header = self.framing.header();
         let length = self.buffer.get(header - 4..header)?;
@@ -190,7 +192,7 @@ impl WorkerInbox {
         Some(usize::try_from(length).ok()?.saturating_add(header))
     }
 
-    /// The next message, if all of it has arrived.
+    /// Returns the next message, if it has been received completely.
     pub(crate) fn next(&mut self) -> Result<Option<IncomingMessage>, FramingError> {
         let skipped = self.skip.min(self.buffer.len());
         self.buffer.advance(skipped);
@@ -214,7 +216,7 @@ impl WorkerInbox {
                 self.framing.peek_invocation_id(seen.get(..PEEK.min(seen.len())).unwrap_or_default());
             self.skip = size;
             let reason = format!(
-                "the worker's answer has {length} bytes; the limit for one message is {}",
+                "the worker's answer has {length} bytes, but the limit for one message is {}",
                 self.limit
             );
             return Ok(Some(IncomingMessage::Spoiled { invocation, reason }));
@@ -259,7 +261,8 @@ fn spoiled(invocation: Option<String>, error: &dyn std::error::Error) -> Incomin
     IncomingMessage::Spoiled { invocation, reason: format!("the worker's answer cannot be read: {error}") }
 }
 
-/// Field 5 of a message is the answer of an invocation; field 1 of that is the invocation's id.
+/// Reads the invocation id from a protobuf message. Field 5 of a message is the response of an invocation,
+/// and field 1 of the response is the id.
 fn peek_protobuf(mut frame: &[u8]) -> Option<String> {
     loop {
         let (field, wire) = decode_key(&mut frame).ok()?;
@@ -279,9 +282,10 @@ fn peek_protobuf(mut frame: &[u8]) -> Option<String> {
     }
 }
 
-/// `…"invocationResponse":{"invocationId":"7"…`: our workers write the id first.
+/// Reads the invocation id from JSON such as `…"invocationResponse":{"invocationId":"7"…`. Our workers write
+/// the id first.
 fn peek_json(frame: &[u8]) -> Option<String> {
-    // The cut may fall into a character.
+    // The text may end within a character.
     let start = frame.get(..PEEK.min(frame.len()))?;
     let text = String::from_utf8_lossy(start);
     let (_, answer) = text.split_once("\"invocationResponse\"")?;
@@ -319,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_survive_any_cut() {
+    fn messages_are_decoded_from_any_chunks() {
         for framing in BOTH {
             let mut bytes = framing.encode(&hello(), 1_000).unwrap();
             bytes.extend(framing.encode(&answer("7", 20), 1_000).unwrap());
@@ -336,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn an_oversize_answer_spoils_only_itself() {
+    fn an_oversize_answer_does_not_affect_other_messages() {
         for framing in BOTH {
             let mut bytes = framing.encode(&answer("7", 50_000), 1 << 20).unwrap();
             bytes.extend(framing.encode(&hello(), 1_000).unwrap());
@@ -347,7 +351,7 @@ mod tests {
                 while let Some(item) = inbox.next().unwrap() {
                     seen.push(item);
                 }
-                assert!(inbox.buffer.len() < 8 << 10, "nothing of it is kept");
+                assert!(inbox.buffer.len() < 8 << 10, "the message is not buffered");
             }
             let [IncomingMessage::Spoiled { invocation, reason }, IncomingMessage::Message(next)] = &seen[..]
             else {
@@ -360,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_answer_spoils_only_itself() {
+    fn an_unreadable_answer_does_not_affect_other_messages() {
         let mut inbox = WorkerInbox::new(Framing::Frames, 1_000);
         let lone_surrogate =
             br#"{"invocationResponse":{"invocationId":"9","returnValue":{"string":"\ud800"}}}"#;

@@ -1,8 +1,8 @@
 //! The gRPC service that public workers connect to: one method, `FunctionRpc/EventStream`, on loopback.
 //!
-//! gRPC is HTTP/2 with a five byte header before each message and a status in the trailers. That little is written
-//! here, on hyper, rather than taken from a gRPC framework: an answer that is too large can then be skipped instead of
-//! ending the stream, and what waits for a worker leaves in one piece.
+//! gRPC is HTTP/2 with a five byte header before each message and a status in the trailers. It is implemented
+//! here on hyper instead of with a gRPC framework. This way, an answer that is too large is skipped and does
+//! not end the stream, and queued messages are sent in one write.
 
 use std::convert::Infallible;
 use std::io;
@@ -29,7 +29,7 @@ use crate::worker::pool::arrivals::{ExpectedWorkers, INTRODUCTION, IncomingStrea
 
 const METHOD: &str = "/AzureFunctionsRpcMessages.FunctionRpc/EventStream";
 
-/// Windows that let a payload of megabytes through without waiting for acknowledgements.
+/// Flow control windows that allow payloads of megabytes without waiting for acknowledgements.
 const STREAM_WINDOW: u32 = 16 << 20;
 const CONNECTION_WINDOW: u32 = 32 << 20;
 const FRAME: u32 = 1 << 20;
@@ -64,7 +64,7 @@ impl GrpcListener {
                     connections.spawn(serve_connection(stream, Arc::clone(&arrivals)));
                 }
                 Ok(_) => {}
-                // No descriptors left, most likely; some may be free again soon.
+                // Probably no file descriptors are available. Some may be closed soon.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
             while connections.try_join_next().is_some() {}
@@ -73,7 +73,7 @@ impl GrpcListener {
 }
 
 async fn serve_connection(stream: TcpStream, arrivals: Arc<ExpectedWorkers>) {
-    // Without it small messages may wait for an acknowledgement; a failure costs only time.
+    // Without it, small messages may wait for an acknowledgement. A failure only causes delays.
     let _ = stream.set_nodelay(true);
     let admitted = Arc::new(AtomicBool::new(false));
     let service = service_fn(|request| {
@@ -87,7 +87,7 @@ async fn serve_connection(stream: TcpStream, arrivals: Arc<ExpectedWorkers>) {
         .max_concurrent_streams(8)
         .max_send_buf_size(1 << 20)
         .serve_connection(TokioIo::new(stream), service);
-    // A stranger must not keep a place that a worker may need.
+    // An unknown connection must not occupy a slot that a worker may need.
     let stranger = async {
         tokio::time::sleep(INTRODUCTION).await;
         if admitted.load(Ordering::Relaxed) {
@@ -95,7 +95,7 @@ async fn serve_connection(stream: TcpStream, arrivals: Arc<ExpectedWorkers>) {
         }
     };
     tokio::select! {
-        // An error is the end of the connection, which the readers of its streams see too.
+        // On an error the connection ends, and the readers of its streams get the error too.
         _ = connection => {}
         () = stranger => {}
     }
@@ -163,7 +163,7 @@ async fn read(mut body: Incoming, mut reception: IncomingStream) {
     }
 }
 
-/// The messages to one worker, as the body of the response; without an outbox there is none.
+/// The messages to one worker, as the body of the response. The body is empty without an outbox.
 struct GrpcResponseBody(Option<Arc<WorkerOutbox>>);
 
 impl Body for GrpcResponseBody {

@@ -1,4 +1,4 @@
-//! Functions as a worker describes them, and as it is told to load them.
+//! Converts function metadata from the wire, and creates load requests.
 
 use std::collections::HashMap;
 
@@ -6,12 +6,13 @@ use super::proto::binding_info;
 use super::proto::{BindingInfo, FunctionLoadRequest, RpcFunctionMetadata, StatusResult, status_result};
 use crate::function::{BindingDirection, DataType, Function};
 
-/// What a worker found in the app.
+/// The functions that a worker found in the app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexingResult {
     Functions(Vec<IndexedFunction>),
-    /// It found nothing, or does not look: the host has to read `function.json` files. If there are none either, the
-    /// reason may be on the console (Node's public worker says this too when the entry file threw).
+    /// The worker found no functions, or does not index. The host reads `function.json` files. If there
+    /// are none, the console may show the reason: Node's public worker also sends this response when the
+    /// entry file threw.
     UseFunctionJson {
         console: Vec<String>,
     },
@@ -26,9 +27,9 @@ pub struct IndexedFunction {
     pub script_file: String,
     pub entry_point: String,
     pub language: String,
-    /// Each is the JSON object of one binding, as in `function.json`.
+    /// The bindings, each as a JSON object as in `function.json`.
     pub raw_bindings: Vec<String>,
-    /// To be given back when the function is loaded.
+    /// Properties that are sent back in the load request.
     pub properties: HashMap<String, String>,
     /// Why the worker cannot run this function.
     pub error: Option<String>,
@@ -52,15 +53,15 @@ impl IndexedFunction {
     }
 }
 
-/// What a worker says about something that failed.
+/// A failure that a worker reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WorkerFailure {
     pub(crate) message: String,
-    /// Holds local paths: for the log only.
+    /// The stack trace. It contains local paths and is only for the log.
     pub(crate) stack: String,
 }
 
-/// The failure in a result; none if it succeeded. No result is a failure, and so is no status.
+/// Returns the failure in a result, or `None` for success. A missing result or status is a failure.
 pub(crate) fn failure(result: Option<StatusResult>) -> Option<WorkerFailure> {
     let result = result.unwrap_or_default();
     if result.status == status_result::Status::Success as i32 {
@@ -74,7 +75,7 @@ pub(crate) fn failure(result: Option<StatusResult>) -> Option<WorkerFailure> {
     Some(WorkerFailure { message, stack: exception.stack_trace })
 }
 
-/// The request to load a function.
+/// Creates the request to load a function.
 pub(crate) fn load_request(function: &Function) -> FunctionLoadRequest {
     let source = &function.source;
     let bindings = source.bindings.iter().map(|binding| {

@@ -1,5 +1,5 @@
-//! The JSON of an invocation and of its answer, by hand: a host does little else than this, and most of it is JSON in
-//! JSON, which serde takes byte by byte.
+//! Writes the JSON of an invocation and reads the JSON of its response, without serde. This is the hottest
+//! path of the host. Most of it is JSON inside of JSON strings, which serde processes byte by byte.
 
 use super::proto::status_result::Status;
 use super::proto::typed_data::Data;
@@ -9,7 +9,8 @@ use crate::bindings::raw_json::{plain_bytes, plain_string};
 use crate::datum::Datum;
 use crate::invocation::Invocation;
 
-/// Writes the message that asks for an invocation, as `message.rs` would, but straight from where the texts are.
+/// Writes the request message of an invocation. The result equals that of `message.rs`, but texts are
+/// copied only once.
 pub(crate) fn push_request(out: &mut Vec<u8>, invocation: &Invocation) {
     out.extend_from_slice(b"{\"invocationRequest\":{\"invocationId\":");
     push_string(out, &invocation.id);
@@ -46,25 +47,25 @@ pub(crate) fn push_request(out: &mut Vec<u8>, invocation: &Invocation) {
     out.extend_from_slice(b"}}");
 }
 
-/// How long the request probably is, so that it need not move while it grows: the texts, a quarter more for their
-/// escapes, and the names around them.
+/// Estimates the size of the request, to allocate its buffer once. The estimate is the texts, a quarter more
+/// for escapes, and the names of members.
 pub(crate) fn likely_size(invocation: &Invocation) -> usize {
     let values = invocation.inputs.iter().chain(&invocation.metadata).map(|(_, datum)| match datum {
         Datum::Text(text) | Datum::Json(text) => text.len() + text.len() / 4 + 64,
-        // Base64.
+        // Bytes are encoded as base64.
         Datum::Bytes(bytes) => bytes.len() / 3 * 4 + 64,
         Datum::Nothing | Datum::Int(_) | Datum::Double(_) => 64,
     });
     values.sum::<usize>() + 384
 }
 
-/// Writes a value. `wire` makes the protocol's form of what is neither text nor JSON.
+/// Writes a value. `wire` converts values that are neither text nor JSON.
 fn push_datum(out: &mut Vec<u8>, datum: &Datum, wire: fn(Datum) -> TypedData) {
     let (kind, text) = match datum {
         Datum::Text(text) => ("{\"string\":", text),
         Datum::Json(text) => ("{\"json\":", text),
         rare => {
-            // Bytes and numbers always have a JSON form, and a Vec takes all of it.
+            // Bytes and numbers always have a JSON form, and writing to a Vec does not fail.
             let _ = serde_json::to_writer(out, &wire(rare.clone()));
             return;
         }
@@ -74,8 +75,9 @@ fn push_datum(out: &mut Vec<u8>, datum: &Datum, wire: fn(Datum) -> TypedData) {
     out.push(b'}');
 }
 
-/// Writes a JSON string. JSON in JSON is short words between quotes: always eight bytes are copied, and those from the
-/// quote on are taken back. That is one store, where exactly the word would be a call of `memcpy`.
+/// Writes a JSON string. JSON inside of a string has short words between quotes. The function always
+/// copies eight bytes and then truncates from the first special byte. That is one store, while an exact
+/// copy would call `memcpy`.
 fn push_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let mut rest = text.as_bytes();
@@ -119,8 +121,8 @@ fn push_control(out: &mut Vec<u8>, control: u8) {
     }
 }
 
-/// Reads the usual answer as our workers write it: the function ran and returned a text. `None` for any other, which is
-/// for serde to read.
+/// Reads the usual response of our workers: the function succeeded and returned a text. Returns `None` for
+/// all other responses. Serde reads those.
 pub(crate) fn read_answer(frame: &[u8]) -> Option<InvocationResponse> {
     let message = std::str::from_utf8(frame).ok()?;
     let answer = message.strip_prefix("{\"invocationResponse\":{\"invocationId\":\"")?.strip_suffix("}}")?;
@@ -128,7 +130,7 @@ pub(crate) fn read_answer(frame: &[u8]) -> Option<InvocationResponse> {
     if id.contains('\\') {
         return None;
     }
-    // Node's worker says last that the function ran, Python's says it first.
+    // Node's worker writes the result last, Python's writes it first.
     let returned = match members.strip_suffix(",\"result\":{\"status\":1}") {
         Some(members) => members.strip_prefix(",\"outputData\":[]").unwrap_or(members),
         None => members.strip_prefix(",\"result\":{\"status\":1}")?,
@@ -221,7 +223,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn says_what_the_derived_form_says(
+        fn writes_the_same_as_the_derived_form(
             texts in (TEXT, TEXT, TEXT),
             inputs in prop::collection::vec((TEXT, datum()), 0..3),
             metadata in prop::collection::hash_map(TEXT, datum(), 0..3),
@@ -244,7 +246,7 @@ mod tests {
         }
 
         #[test]
-        fn reads_what_serde_reads(text in TEXT) {
+        fn reads_the_same_as_serde(text in TEXT) {
             let text = serde_json::to_string(&text).unwrap();
             let members = format!(r#""invocationId":"7","returnValue":{{"string":{text}}},"result":{{"status":1}}"#);
             let frame = format!(r#"{{"invocationResponse":{{{members}}}}}"#);

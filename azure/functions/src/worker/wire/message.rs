@@ -1,8 +1,10 @@
-//! JSON of a `StreamingMessage`, for our own workers: protobuf's JSON mapping with enums as numbers.
+//! The JSON of a `StreamingMessage`, for our own workers. It is protobuf's JSON mapping with
+//! enums as numbers.
 //!
-//! A oneof is just the member that is set. The visitor decodes that member straight into its type, without a tree in
-//! between: payloads of many megabytes pass through here. Unknown members, and members that are null, are ignored.
-//! The JSON of `TypedData` is in `typed_data.rs`; the plain messages derive theirs (`build.rs`).
+//! A oneof is written as the member that is set. The visitor decodes that member directly into its
+//! type, without an intermediate tree, because payloads may have many megabytes. Unknown members and
+//! null members are ignored. The JSON of `TypedData` is in `typed_data.rs`. The JSON of plain messages
+//! is derived (`build.rs`).
 
 use std::fmt;
 
@@ -152,7 +154,7 @@ impl<'de> Visitor<'de> for MessageVisitor {
     }
 }
 
-/// `"5s"`, `"0.250s"`: protobuf's JSON for a duration. We only ever send one.
+/// Writes a duration as protobuf's JSON does: `"5s"` or `"0.250000000s"`.
 impl Serialize for Period {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.nanos == 0 {
@@ -165,7 +167,7 @@ impl Serialize for Period {
 
 impl<'de> Deserialize<'de> for Period {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // No worker tells us a period that we would act on.
+        // The host uses no period from a worker.
         IgnoredAny::deserialize(deserializer).map(|_| Period::default())
     }
 }
@@ -186,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_an_answer_as_our_workers_write_it() {
+    fn reads_a_response_of_our_workers() {
         let text = r#"{"requestId":"r","invocationResponse":{"invocationId":"7","outputData":[{"name":"file","data":{"string":"x"}}],"returnValue":{"string":"ok"},"result":{"status":1}}}"#;
         let message: StreamingMessage = serde_json::from_str(text).unwrap();
         let string = |text: &str| Some(TypedData { data: Some(Data::String(text.into())) });
@@ -205,14 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn unknown_members_and_messages_are_nothing() {
+    fn unknown_members_and_messages_are_ignored() {
         let text = r#"{"workerHeartbeat":{"a":[1,{}]},"requestId":null,"startStream":null}"#;
         let message: StreamingMessage = serde_json::from_str(text).unwrap();
         assert_eq!(message, StreamingMessage::default());
     }
 
     #[test]
-    fn what_is_not_set_is_not_written() {
+    fn unset_members_are_not_written() {
         let message = StreamingMessage {
             request_id: String::new(),
             content: Some(Content::WorkerTerminate(super::super::proto::WorkerTerminate {

@@ -1,19 +1,20 @@
-//! How many parts a message has, before it is decoded.
+//! Limits the number of parts of a message before it is decoded.
 //!
-//! A part may have two bytes on the wire and some hundred in memory: without a limit to their number, a message of the
-//! largest size could take more than a hundred times that.
+//! A part may have two bytes on the wire and some hundred in memory. Without this limit, a message of the
+//! maximum size could need more than a hundred times its size in memory.
 
 use bytes::Buf as _;
 use prost::encoding::{WireType, decode_key, decode_varint};
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 
-/// As many elements as the lists of one message may have. Answers have a few outputs, apps some hundred functions.
-pub(crate) const MOST: usize = 250_000;
+/// The maximum number of elements in the lists of one message. Responses have a few outputs, and apps
+/// some hundred functions.
+pub(crate) const MAX_PARTS: usize = 250_000;
 
-/// Messages up to this size cannot have so many that it matters.
+/// Messages up to this size are not checked, because they cannot have too many parts.
 const SMALL: usize = 64 << 10;
 
-/// The fields of a message that are messages with lists in them, by their numbers, and what these are like.
+/// The fields of a message whose messages contain lists, by field number, with the shapes of those messages.
 struct MessageShape(&'static [(u32, &'static MessageShape)]);
 
 static PLAIN: MessageShape = MessageShape(&[]);
@@ -40,13 +41,13 @@ static MESSAGE: MessageShape = MessageShape(&[
 
 /// A message has too many parts.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it has more than {MOST} parts")]
+#[error("it has more than {MAX_PARTS} parts")]
 pub(crate) struct TooManyParts;
 
-/// Counts the fields of a protobuf message, and of those within, up to the limit. What cannot be read is for the decoder
-/// to refuse.
+/// Counts the fields of a protobuf message and of its nested messages, up to the limit. A message that cannot
+/// be read is rejected later by the decoder.
 pub(crate) fn check_protobuf(message: &[u8]) -> Result<(), TooManyParts> {
-    let mut left = MOST;
+    let mut left = MAX_PARTS;
     if message.len() > SMALL { count(message, &MESSAGE, &mut left) } else { Ok(()) }
 }
 
@@ -72,7 +73,7 @@ fn count(mut message: &[u8], shape: &MessageShape, left: &mut usize) -> Result<(
     Ok(())
 }
 
-/// Reads a list of JSON up to the limit.
+/// Deserializes a JSON list up to the limit.
 pub(crate) fn deserialize_limited_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -85,7 +86,7 @@ pub(crate) fn deserialize_limited_list<'de, D: Deserializer<'de>, T: Deserialize
         fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
             let mut elements = Vec::new();
             while let Some(element) = list.next_element()? {
-                if elements.len() == MOST {
+                if elements.len() == MAX_PARTS {
                     return Err(A::Error::custom(TooManyParts));
                 }
                 elements.push(element);
@@ -109,7 +110,7 @@ mod tests {
         StreamingMessage { request_id: "r".into(), content: Some(content) }.encode_to_vec()
     }
 
-    /// Every list that a worker could say.
+    /// Messages with every list that a worker can send.
     fn lists(length: usize) -> Vec<Vec<u8>> {
         let value = |data| Some(TypedData { data: Some(data) });
         let answer = |return_value| {
@@ -140,19 +141,19 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_counted_wherever_they_are() {
-        for (number, message) in lists(MOST + 1).iter().enumerate() {
+    fn lists_are_counted_at_every_depth() {
+        for (number, message) in lists(MAX_PARTS + 1).iter().enumerate() {
             assert_eq!(check_protobuf(message), Err(TooManyParts), "{number}");
         }
-        for (number, message) in lists(MOST - 100).iter().enumerate() {
+        for (number, message) in lists(MAX_PARTS - 100).iter().enumerate() {
             assert_eq!(check_protobuf(message), Ok(()), "{number}");
         }
     }
 
-    /// What a function returns is its own: bytes that look like a message are none.
+    /// Bytes that a function returns are not parsed, even if they look like a message.
     #[test]
-    fn values_are_not_looked_into() {
-        let inner = lists(MOST + 1).swap_remove(0);
+    fn values_are_not_parsed() {
+        let inner = lists(MAX_PARTS + 1).swap_remove(0);
         let data = Some(TypedData { data: Some(Data::Bytes(inner.into())) });
         let response = InvocationResponse { return_value: data, ..Default::default() };
         assert_eq!(check_protobuf(&message(Content::InvocationResponse(response))), Ok(()));

@@ -1,4 +1,5 @@
-//! The local socket that our own workers connect to: a unix socket in a private folder, or TCP on loopback.
+//! The local socket that our own workers connect to: a unix socket in a private folder, or TCP on
+//! the loopback interface.
 
 use std::future::poll_fn;
 use std::io;
@@ -60,8 +61,9 @@ impl SocketWriter {
 }
 
 impl SocketReader {
-    /// Appends what has arrived; zero bytes are the end. A read that leaves room in the buffer has emptied the socket,
-    /// and tokio does not ask again then: one system call for all messages that came together.
+    /// Appends received bytes to the buffer. Zero bytes are the end of the stream. A read that does not fill
+    /// the buffer has emptied the socket, and tokio does not read again. All messages that arrive together
+    /// need one system call.
     async fn read(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
         match self {
             #[cfg(unix)]
@@ -79,7 +81,8 @@ pub(crate) enum SocketListener {
 }
 
 impl SocketListener {
-    /// Listens in the folder, or on loopback where there are no unix sockets. Returns what `--socket` says.
+    /// Listens on a unix socket in the folder, or on loopback if unix sockets are not available. Returns the
+    /// value of `--socket`.
     pub(crate) async fn bind(folder: &Path) -> io::Result<(Self, String)> {
         #[cfg(unix)]
         {
@@ -87,7 +90,7 @@ impl SocketListener {
             let mut name = uuid::Uuid::new_v4().simple().to_string();
             name.truncate(8);
             let path = folder.join(name);
-            // The path of a unix socket has room for about 100 bytes; a long TMPDIR can exceed that.
+            // The path of a unix socket is limited to about 100 bytes. A long TMPDIR can exceed that.
             if let (Ok(listener), Some(text)) = (UnixListener::bind(&path), path.to_str()) {
                 return Ok((Self::Unix(listener), format!("unix:{text}")));
             }
@@ -123,7 +126,7 @@ impl SocketListener {
                     streams.spawn(serve_stream(read, Arc::new(write), Arc::clone(&arrivals)));
                 }
                 Ok(_) => {}
-                // No descriptors left, most likely; some may be free again soon.
+                // Probably no file descriptors are available. Some may be closed soon.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
             while streams.try_join_next().is_some() {}
@@ -168,14 +171,14 @@ async fn read(mut socket: SocketReader, mut reception: IncomingStream) {
 async fn write(socket: &SocketWriter, outbox: &WorkerOutbox) {
     loop {
         poll_fn(|context| outbox.poll_waiting(context)).await;
-        // Whoever else is about to send does so first: what leaves in one write arrives in one read, and a worker
-        // answers what it has read together in one write again. Woken by the first message, this task would
-        // otherwise run before the others that are ready.
+        // Let other ready tasks queue their messages first. Messages in one write arrive in one
+        // read, and a worker answers them in one write. Without this, the task would run directly
+        // after the first message.
         tokio::task::yield_now().await;
         let Ok(bytes) = poll_fn(|context| outbox.poll_take(context)).await else { return };
         if socket.write_all(&bytes).await.is_err() {
             outbox.close(CloseReason::Done);
-            // The reader notices too; it should first take the answers that are still there.
+            // The reader gets the error too. It should first read the remaining answers.
             return tokio::time::sleep(Duration::from_millis(500)).await;
         }
     }

@@ -1,4 +1,4 @@
-//! The border between our `Datum` and the protocol's `TypedData`, and the JSON of the latter.
+//! Converts between our `Datum` and the protocol's `TypedData`, and defines the JSON of `TypedData`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +14,7 @@ use super::proto::typed_data::Data;
 use super::proto::{CollectionBytes, CollectionSInt64, TypedData};
 use crate::datum::Datum;
 
-/// An input as the worker gets it: `Nothing` is a value that is set and empty, which is how a missing blob travels.
+/// Encodes an input. `Nothing` becomes a `TypedData` without data, which is how a missing blob is sent.
 pub(crate) fn encode_input(datum: Datum) -> TypedData {
     TypedData {
         data: match datum {
@@ -28,7 +28,8 @@ pub(crate) fn encode_input(datum: Datum) -> TypedData {
     }
 }
 
-/// A value of the trigger's metadata. Python's public worker refuses numbers there, so they travel as text.
+/// Encodes a value of the trigger metadata. Numbers are sent as text, because Python's public worker
+/// rejects them there.
 pub(crate) fn encode_metadata(datum: Datum) -> TypedData {
     encode_input(match datum {
         Datum::Int(number) => Datum::Text(number.to_string()),
@@ -37,7 +38,7 @@ pub(crate) fn encode_metadata(datum: Datum) -> TypedData {
     })
 }
 
-/// A value that came back. Collections become JSON arrays; a kind we do not know is nothing.
+/// Decodes an output. Collections become JSON arrays, and an unknown kind becomes `Nothing`.
 pub(crate) fn decode_output(value: TypedData) -> Datum {
     match value.data {
         None => Datum::Nothing,
@@ -69,7 +70,7 @@ impl Serialize for TypedData {
             Some(Data::Json(json)) => map.serialize_entry("json", json)?,
             Some(Data::Bytes(bytes)) => map.serialize_entry("bytes", &Base64Bytes(bytes.clone()))?,
             Some(Data::Stream(bytes)) => map.serialize_entry("stream", &Base64Bytes(bytes.clone()))?,
-            // 64 bit integers are text in protobuf's JSON: many readers know only doubles.
+            // 64 bit integers are text in protobuf's JSON, because many parsers support only doubles.
             Some(Data::Int(number)) => map.serialize_entry("int", &number.to_string())?,
             Some(Data::Double(number)) => map.serialize_entry("double", number)?,
             Some(Data::CollectionBytes(it)) => map.serialize_entry("collectionBytes", it)?,
@@ -149,7 +150,7 @@ impl<'de> Visitor<'de> for TypedDataVisitor {
     }
 }
 
-/// Bytes as base64 text: the standard alphabet, with padding.
+/// Bytes as base64 text with the standard alphabet and padding.
 struct Base64Bytes(Bytes);
 
 impl Serialize for Base64Bytes {
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_survives_json_and_protobuf() {
+    fn every_kind_round_trips_through_json_and_protobuf() {
         for value in all() {
             let json = serde_json::to_string(&value).unwrap();
             assert_eq!(serde_json::from_str::<TypedData>(&json).unwrap(), value, "{json}");
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_kind_is_nothing() {
+    fn an_unknown_kind_is_decoded_as_nothing() {
         let value: TypedData = serde_json::from_str(r#"{"http":{"body":{"string":"x"}}}"#).unwrap();
         assert_eq!(decode_output(value), Datum::Nothing);
         // Field 5 (HTTP), three bytes long.
@@ -299,14 +300,14 @@ mod tests {
     }
 
     #[test]
-    fn metadata_never_carries_numbers() {
+    fn metadata_encodes_numbers_as_text() {
         assert_eq!(encode_metadata(Datum::Int(3)), TypedData { data: Some(Data::String("3".into())) });
         assert_eq!(encode_metadata(Datum::Double(0.5)), TypedData { data: Some(Data::String("0.5".into())) });
         assert_eq!(encode_metadata(Datum::Nothing), TypedData::default());
     }
 
     #[test]
-    fn base64_without_padding_is_refused() {
+    fn base64_without_padding_is_rejected() {
         assert!(serde_json::from_str::<TypedData>(r#"{"bytes":"AA"}"#).is_err());
         assert!(serde_json::from_str::<TypedData>(r#"{"int":"5"}"#).is_ok());
         assert!(serde_json::from_str::<TypedData>(r#"{"int":5}"#).is_ok());

@@ -1,4 +1,4 @@
-"""The functions that tests call, as the Python library lets an app write them; `../node` has the same ones."""
+"""The functions that tests call, written with the Python library. `../node` has the same functions."""
 
 import base64
 import json
@@ -30,7 +30,7 @@ def tool(name, *arguments, **more):
 
 
 def rich(name, *arguments, **more):
-    """A tool whose function returns an envelope."""
+    """Declares a tool whose function returns an envelope."""
     return tool(name, *arguments, use_result_schema=True, **more)
 
 
@@ -204,7 +204,7 @@ def whole_context(context: str) -> str:
     return context
 
 
-# What happens while a function runs.
+# Logs, progress and cancellation.
 
 
 @tool("FailingTool")
@@ -233,7 +233,7 @@ def progress(context: str) -> str:
 @tool("SlowTool", argument("name"))
 @app.blob_output(arg_name="file", connection=CONNECTION, path="slow/{mcptoolargs.name}.txt")
 def slow(file: func.Out[str], context: str) -> str:
-    """Says which process it runs in, and waits until there is a file that lets it go on."""
+    """Reports its process id, and waits until a file is created."""
     name = given(context)["name"]
     file.set("written")
     logger.info("mcp-progress 1 %d", os.getpid())
@@ -265,7 +265,7 @@ def get(file: func.InputStream, context: str) -> str:
     return "(none)" if file is None else file.read().decode()
 
 
-# Questions.
+# Requests for input.
 
 
 def question(key, method, state=None, **params):
@@ -287,7 +287,7 @@ def ask_user(context: str) -> str:
     answers, state = call["inputResponses"], call.get("state")
     if state is None:
         if answers["name"]["action"] != "accept":
-            return "nobody"
+            return "declined"
         state = {"name": answers["name"]["content"]["name"]}
         return question("color", "elicitation/create", state, message="Which color?", requestedSchema=form("color"))
     return f"{state['name']} likes {answers['color']['content']['color']}"

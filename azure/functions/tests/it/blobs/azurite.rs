@@ -1,4 +1,4 @@
-//! Azurite, Microsoft's emulator: one for all tests of this process.
+//! Azurite, Microsoft's emulator, shared by all tests of this process.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -9,19 +9,19 @@ use bindpost_azure_functions::blobs::{BlobSettings, BlobStore};
 use super::{ACCOUNT, keyed};
 use crate::packages;
 
-/// Runs Azurite, and ends it when our end of its standard input closes: also when the tests are killed.
+/// Runs Azurite. It stops when our end of its standard input closes, also when the tests are killed.
 const START: &str =
     "process.stdin.on('end', () => process.exit(0)).on('error', () => process.exit(0)).resume();
     process.argv.splice(1, 0, 'azurite'); require(process.argv.splice(2, 1)[0]);";
 
-/// An emulator that runs.
+/// A running emulator.
 pub(crate) struct Azurite {
     port: u16,
     _process: Child,
 }
 
 impl Azurite {
-    /// Starts it if it does not run yet. It ends with this process.
+    /// Starts it if it does not run yet. It stops with this process.
     pub(crate) fn shared() -> &'static Azurite {
         static SHARED: OnceLock<Azurite> = OnceLock::new();
         SHARED.get_or_init(Azurite::start)

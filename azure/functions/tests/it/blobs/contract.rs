@@ -1,4 +1,4 @@
-//! What every store promises. Each check uses containers of its own.
+//! The contract of every store. Each check uses its own containers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,13 +35,13 @@ async fn azurite_keeps_the_contract_with_a_sas_token() {
     let text =
         format!("BlobEndpoint={};SharedAccessSignature={}", Azurite::shared().address(), account_sas());
     let StorageConnection::Account(account) = from_connection_string(&text) else {
-        panic!("a SAS token leads to an account");
+        panic!("a SAS token must resolve to an account");
     };
     let store = AzureStore::new(account, &BlobSettings::default()).unwrap();
     all(&BlobStore::Azure(store), "sas").await;
 }
 
-/// As in Azure itself: the account is in the host name, and the path begins with the container.
+/// As in Azure itself, the account is in the host name, and the path begins with the container.
 #[tokio::test(flavor = "multi_thread")]
 async fn azurite_takes_the_account_from_the_host_name() {
     let azurite = Azurite::shared();
@@ -56,12 +56,12 @@ async fn azurite_takes_the_account_from_the_host_name() {
     }
 }
 
-/// Runs every check; `label` keeps runs against one account apart.
+/// Runs every check. `label` separates runs against one account.
 async fn all(store: &BlobStore, label: &str) {
     whole_blobs_come_back(store, label).await;
     what_is_missing_is_none(store, label).await;
     a_write_replaces(store, label).await;
-    odd_names_stay_apart(store, label).await;
+    unusual_names_stay_distinct(store, label).await;
     readers_see_whole_blobs(store, label).await;
     many_at_once_make_one_container(store, label).await;
 }
@@ -78,7 +78,7 @@ async fn whole_blobs_come_back(store: &BlobStore, label: &str) {
     let large: Vec<u8> =
         (0..8u32 << 20).map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let every_byte: Vec<u8> = (0..=255).collect();
-    // The large one first: its upload is under way when the service finds that the container is missing.
+    // The large one first: the service finds that the container is missing during its upload.
     let contents = [
         ("large", large),
         ("text", "žluťoučký kůň\r\n".as_bytes().to_vec()),
@@ -98,9 +98,9 @@ async fn whole_blobs_come_back(store: &BlobStore, label: &str) {
 async fn what_is_missing_is_none(store: &BlobStore, label: &str) {
     assert_eq!(read(store, &path(&format!("nowhere-{label}/a"))).await, None);
     write(store, &path(&format!("missing-{label}/a/b")), "x").await;
-    assert_eq!(read(store, &path(&format!("missing-{label}/a"))).await, None, "a prefix is no blob");
+    assert_eq!(read(store, &path(&format!("missing-{label}/a"))).await, None, "a prefix is not a blob");
     assert_eq!(read(store, &path(&format!("missing-{label}/a/b/c"))).await, None);
-    assert_eq!(read(store, &path(&format!("nowhere-{label}/a"))).await, None, "reading makes no container");
+    assert_eq!(read(store, &path(&format!("nowhere-{label}/a"))).await, None, "reading creates no container");
 }
 
 async fn a_write_replaces(store: &BlobStore, label: &str) {
@@ -111,7 +111,7 @@ async fn a_write_replaces(store: &BlobStore, label: &str) {
     }
 }
 
-async fn odd_names_stay_apart(store: &BlobStore, label: &str) {
+async fn unusual_names_stay_distinct(store: &BlobStore, label: &str) {
     let long = "x".repeat(1024);
     let other_long = format!("{}y", "x".repeat(1023));
     let wide = "é".repeat(1024);
@@ -178,7 +178,7 @@ async fn odd_names_stay_apart(store: &BlobStore, label: &str) {
         let found = read(store, &BlobPath::new(&container, name).unwrap()).await;
         assert_eq!(found.as_deref(), Some(name.as_bytes()), "{name:?}");
     }
-    // Refused here, for every store alike.
+    // Rejected before any store sees them.
     for name in
         ["../x", "..", "a/../../x", "a/./b", "a\\b", "..\\x", "a\0", "a\n", "a.", "a./b", "a/", "", "//"]
     {
@@ -190,7 +190,7 @@ async fn odd_names_stay_apart(store: &BlobStore, label: &str) {
     }
 }
 
-/// Writers of unlike versions and readers at once: a version has one letter and a length of its own.
+/// Concurrent writers of different versions and readers. Each version has its own letter and length.
 async fn readers_see_whole_blobs(store: &BlobStore, label: &str) {
     const WRITERS: usize = 4;
     const VERSIONS: usize = 8;
@@ -207,7 +207,7 @@ async fn readers_see_whole_blobs(store: &BlobStore, label: &str) {
         readers.spawn(async move {
             let mut seen = 0;
             while !done.load(Ordering::Relaxed) {
-                let found = read(&store, &path).await.expect("it is always there");
+                let found = read(&store, &path).await.expect("it always exists");
                 let letter = found[0];
                 assert!(found.iter().all(|&byte| byte == letter), "two versions in one");
                 assert_eq!(found.len(), 100_000 + 10_000 * usize::from(letter - b'a'), "half a version");
@@ -249,7 +249,7 @@ async fn many_at_once_make_one_container(store: &BlobStore, label: &str) {
     }
 }
 
-/// A token for everything in the emulator's account.
+/// Returns a token for everything in the emulator's account.
 fn account_sas() -> String {
     let (permissions, expires, version) = ("rwdlacup", "2099-01-01T00:00:00Z", "2019-12-12");
     let text = format!("{ACCOUNT}\n{permissions}\nb\nsco\n\n{expires}\n\nhttps,http\n{version}\n");

@@ -1,4 +1,4 @@
-//! A small HTTP server that answers as a test wants and remembers what it was asked.
+//! A small HTTP server that answers as a test defines and records its requests.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -14,11 +14,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// One request as it came.
+/// A recorded request.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) method: Method,
-    /// Path and query.
+    /// The path and the query.
     pub(crate) target: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: String,
@@ -30,7 +30,7 @@ impl Seen {
     }
 }
 
-/// What to do with a request.
+/// The reply to a request.
 pub(crate) enum Reply {
     With(u16, Vec<(&'static str, String)>, String),
     Never,
@@ -41,7 +41,7 @@ impl Reply {
         Reply::With(status, Vec::new(), String::new())
     }
 
-    /// As the blob service refuses.
+    /// Returns an error response of the blob service.
     pub(crate) fn code(status: u16, code: &str) -> Reply {
         Reply::With(status, vec![("x-ms-error-code", code.to_owned())], String::new())
     }
@@ -51,7 +51,7 @@ impl Reply {
     }
 }
 
-/// A server; it ends with this value.
+/// A running server. It stops when this is dropped.
 pub(crate) struct Fake {
     port: u16,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -59,7 +59,7 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    /// Answers each request by a function of the request and how many came before it.
+    /// Starts a server. `answer` gets each request and the number of requests before it.
     pub(crate) async fn start(answer: impl Fn(&Seen, usize) -> Reply + Send + Sync + 'static) -> Fake {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -124,7 +124,7 @@ async fn respond(
     }
 }
 
-/// A server below HTTP: gets each connection after the head of its first request.
+/// Starts a TCP server. `serve` gets each connection after the head of its first request.
 pub(crate) async fn raw<F>(serve: impl Fn(TcpStream) -> F + Send + Sync + 'static) -> String
 where
     F: Future<Output = ()> + Send + 'static,
@@ -146,7 +146,7 @@ where
     address
 }
 
-/// Sends text, as long as somebody takes it.
+/// Sends text. Returns whether the client is still connected.
 pub(crate) async fn send(stream: &mut TcpStream, text: &str) -> bool {
     stream.write_all(text.as_bytes()).await.is_ok()
 }

@@ -1,4 +1,4 @@
-//! A storage service that is down, slow, hostile or cut off.
+//! A storage service that is down, slow, hostile or disconnected.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,8 @@ use super::fake::{self, Fake, Reply};
 use super::proxy::Proxy;
 use super::{ACCOUNT, KEY, keyed, path, quick};
 
-/// No text for clients names the account, an address, the blob or a secret; no text at all has the key.
+/// Checks that no text for clients names the account, an address, the blob or a secret, and no text has the
+/// key.
 fn assert_discreet(error: &BlobError, address: &str) {
     let shown = error.client_message();
     let port = address.rsplit(':').next().unwrap();
@@ -63,7 +64,7 @@ async fn a_service_that_fails_is_tried_three_times() {
 }
 
 #[tokio::test]
-async fn a_service_that_recovers_is_not_noticed() {
+async fn a_service_that_recovers_causes_no_error() {
     let fake = Fake::start(|seen, before| match (before, seen.method.as_str()) {
         (0, _) => Reply::status(500),
         (_, "PUT") => Reply::status(201),
@@ -128,7 +129,7 @@ async fn a_body_that_ends_early_is_read_again() {
 }
 
 #[tokio::test]
-async fn retry_after_is_kept_or_not_waited_for() {
+async fn retry_after_is_respected_up_to_the_limit() {
     let asking = |seconds: &'static str| {
         move |_: &fake::Seen, before: usize| match before {
             0 => Reply::With(503, vec![("retry-after", seconds.to_owned())], String::new()),
@@ -149,7 +150,7 @@ async fn retry_after_is_kept_or_not_waited_for() {
 }
 
 #[tokio::test]
-async fn refusals_are_final() {
+async fn rejections_are_not_retried() {
     for (status, code, told, shown) in [
         (403, "AuthenticationFailed", "the account key or the SAS token", "refused access"),
         (403, "AuthorizationPermissionMismatch", "Storage Blob Data Contributor", "refused access"),
@@ -157,7 +158,7 @@ async fn refusals_are_final() {
         (409, "BlobArchived", "409 (BlobArchived)", "refused the request"),
         (412, "LeaseIdMissing", "LeaseIdMissing", "refused the request"),
         (302, "", "redirects are not followed", "refused the request"),
-        // A code is one word; anything else is not repeated.
+        // A code is one word. Anything else is not repeated.
         (400, "in valid <b>", "answered 400", "refused the request"),
     ] {
         let fake = Fake::start(move |_, _| match status {
@@ -175,7 +176,7 @@ async fn refusals_are_final() {
 }
 
 #[tokio::test]
-async fn a_sas_token_is_sent_and_never_told() {
+async fn a_sas_token_is_sent_and_never_shown() {
     let fake = Fake::start(|_, _| Reply::status(400)).await;
     let refusing = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     for address in [fake.address(), format!("http://{refusing}")] {
@@ -194,9 +195,9 @@ async fn a_sas_token_is_sent_and_never_told() {
     assert_eq!(seen[0].header("authorization"), "");
 }
 
-/// The service may refuse before it has read the upload, and close.
+/// The service may reject the request before it has read the upload, and close the connection.
 #[tokio::test]
-async fn an_early_answer_to_a_large_upload_is_heard() {
+async fn an_early_response_to_a_large_upload_is_read() {
     let address = fake::raw(|mut stream| async move {
         let head = "HTTP/1.1 403 Forbidden\r\nx-ms-error-code: Early\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
         fake::send(&mut stream, head).await;
@@ -208,8 +209,8 @@ async fn an_early_answer_to_a_large_upload_is_heard() {
 }
 
 #[tokio::test]
-async fn a_missing_container_is_made_even_if_others_make_it_too() {
-    // Put, make, put, as when somebody else made it, deleted it, and is making it again.
+async fn a_missing_container_is_created_even_if_others_create_it_too() {
+    // Put, create, put: another process created it, deleted it, and creates it again.
     let fake = Fake::start(|seen, before| match (before, seen.target.contains("restype=container")) {
         (0 | 2, false) => Reply::code(404, "ContainerNotFound"),
         (1, true) => Reply::code(409, "ContainerAlreadyExists"),
@@ -231,12 +232,12 @@ async fn a_missing_container_is_made_even_if_others_make_it_too() {
     .await;
     let error = keyed(&fake.address(), &quick()).write(&path("abc/a"), "x".into()).await.unwrap_err();
     assert_discreet(&error, &fake.address());
-    assert!(error.to_string().contains("making it failed"), "{error}");
+    assert!(error.to_string().contains("creating it failed"), "{error}");
     assert_eq!(fake.count(), 2);
 }
 
 #[tokio::test]
-async fn a_blob_above_the_limit_is_refused_before_it_is_in_memory() {
+async fn a_blob_above_the_limit_is_rejected_before_it_is_in_memory() {
     let settings = BlobSettings { size_limit: 1000, ..quick() };
     let fake = Fake::start(|seen, _| {
         Reply::body("x".repeat(if seen.target.contains("fits") { 1000 } else { 1001 }))
@@ -245,7 +246,7 @@ async fn a_blob_above_the_limit_is_refused_before_it_is_in_memory() {
     let store = keyed(&fake.address(), &settings);
     assert_eq!(store.read(&path("abc/fits")).await.unwrap().unwrap().len(), 1000);
     assert!(read_error(&store, &fake.address()).await.to_string().contains("limit of 1000"));
-    // By its length alone: nothing of it ever comes.
+    // By its length alone: the body is never sent.
     let address = fake::raw(|mut stream| async move {
         fake::send(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 1001\r\n\r\n").await;
         std::future::pending().await
@@ -264,7 +265,7 @@ async fn a_blob_above_the_limit_is_refused_before_it_is_in_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_that_is_cut_is_sent_again_whole() {
+async fn an_interrupted_upload_is_sent_again_whole() {
     let azurite = Azurite::shared();
     let proxy = Proxy::start(azurite.port(), 4 << 20, 1).await;
     let address = format!("http://127.0.0.1:{}/{ACCOUNT}", proxy.port());
@@ -278,7 +279,7 @@ async fn an_upload_that_is_cut_is_sent_again_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_that_is_always_cut_changes_nothing() {
+async fn an_upload_that_is_always_interrupted_changes_nothing() {
     let azurite = Azurite::shared();
     let proxy = Proxy::start(azurite.port(), 4 << 20, usize::MAX).await;
     let address = format!("http://127.0.0.1:{}/{ACCOUNT}", proxy.port());
@@ -296,7 +297,7 @@ async fn an_upload_that_is_always_cut_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn azurite_refuses_a_wrong_key() {
+async fn azurite_rejects_a_wrong_key() {
     let wrong =
         format!("AccountName={ACCOUNT};AccountKey=c2VjcmV0;BlobEndpoint={}", Azurite::shared().address());
     let (nowhere, settings) = (std::path::Path::new("/nonexistent"), BlobSettings::default());

@@ -1,4 +1,4 @@
-//! A storage service that lies about lengths, times and places.
+//! A storage service that sends wrong lengths, times and redirects.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::fake::{self, Fake, Reply};
 use super::{ACCOUNT, KEY, keyed, path, quick};
 
-/// Answers the connections in turn by these bytes, the last one for all that follow, and closes each.
+/// Answers each connection with the next of these texts, repeats the last one, and closes each connection.
 async fn in_turn(answers: &'static [&'static str]) -> String {
     let count = AtomicUsize::new(0);
     fake::raw(move |mut stream| {
@@ -25,11 +25,11 @@ async fn in_turn(answers: &'static [&'static str]) -> String {
 
 async fn read(address: &str) -> Result<String, BlobError> {
     let store = keyed(address, &BlobSettings::default());
-    let found = store.read(&path("abc/a")).await?.expect("there is a blob");
+    let found = store.read(&path("abc/a")).await?.expect("the blob exists");
     Ok(String::from_utf8(found.to_vec()).unwrap())
 }
 
-/// The time in `seconds` from now by a clock that is off by `skew` seconds, as HTTP writes it.
+/// Returns the HTTP date in `seconds` from now, on a clock that is wrong by `skew` seconds.
 fn date(seconds: i64, skew: i64) -> String {
     let time = chrono::Utc::now() + chrono::TimeDelta::seconds(seconds + skew);
     time.format("%a, %d %b %Y %H:%M:%S GMT").to_string()
@@ -40,7 +40,7 @@ async fn a_throttled_service_is_given_the_time_it_asks_for() {
     for status in [429, 503] {
         let fake = Fake::start(move |_, before| match before {
             0 => Reply::With(status, vec![("retry-after", "1".into())], String::new()),
-            // A date is a whole second, and this one may be about to begin.
+            // A date is in whole seconds, so the pause may be shorter.
             1 => Reply::With(status, vec![("retry-after", date(2, 0))], String::new()),
             _ => Reply::status(201),
         })
@@ -52,9 +52,9 @@ async fn a_throttled_service_is_given_the_time_it_asks_for() {
     }
 }
 
-/// The service counts from its own clock, and says what that shows.
+/// The service uses its own clock and sends its time.
 #[tokio::test]
-async fn a_clock_that_is_off_changes_no_pause() {
+async fn a_wrong_clock_does_not_change_the_pause() {
     for skew in [-86_400, 86_400] {
         let fake = Fake::start(move |_, before| match before {
             0 => {
@@ -72,11 +72,11 @@ async fn a_clock_that_is_off_changes_no_pause() {
 }
 
 #[tokio::test]
-async fn a_pause_beyond_all_measure_is_not_made() {
+async fn an_overlong_pause_is_not_made() {
     for asked in
         ["18446744073709551615", "9999999999999", "Fri, 31 Dec 9999 23:59:59 GMT", "99999999999999999999999"]
     {
-        // After a second has gone, so that the sum of both is beyond what can be counted.
+        // After a second, so that the sum of both overflows.
         let fake = Fake::start(move |_, before| {
             let asked = if before == 0 { "1" } else { asked };
             Reply::With(503, vec![("retry-after", asked.into())], String::new())
@@ -90,9 +90,9 @@ async fn a_pause_beyond_all_measure_is_not_made() {
     }
 }
 
-/// Without a length and without chunks nothing tells a blob that was cut from one that has ended.
+/// Without a length and without chunks a truncated blob cannot be distinguished from a complete one.
 #[tokio::test]
-async fn a_blob_whose_end_is_not_marked_is_not_taken() {
+async fn a_blob_without_a_marked_end_is_rejected() {
     for head in ["HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhalf a bl", "HTTP/1.0 200 OK\r\n\r\nhalf a bl"]
     {
         let address = fake::raw(move |mut stream| async move {
@@ -100,12 +100,12 @@ async fn a_blob_whose_end_is_not_marked_is_not_taken() {
         })
         .await;
         let error = read(&address).await.unwrap_err();
-        assert!(error.to_string().contains("how long the blob is"), "{error}");
+        assert!(error.to_string().contains("the length of the blob"), "{error}");
         assert!(error.client_message().contains("could not be read"), "{}", error.client_message());
     }
 }
 
-/// Half of a blob, then the end of the connection; then the whole of another: never a mixture.
+/// The connection ends after half of a blob, then another blob is sent whole. The two are never mixed.
 #[tokio::test]
 async fn a_blob_that_changes_between_two_tries_is_read_whole() {
     let chunked = "HTTP/1.1 200 OK\r\netag: \"1\"\r\ntransfer-encoding: chunked\r\n\r\n5\r\nold-o\r\n";
@@ -117,15 +117,15 @@ async fn a_blob_that_changes_between_two_tries_is_read_whole() {
     }
 }
 
-/// A blob is never asked for in parts, so a part is no answer.
+/// Blobs are never requested in parts, so a partial response is an error.
 #[tokio::test]
-async fn a_part_is_not_taken_for_the_whole() {
+async fn a_partial_response_is_rejected() {
     let address = in_turn(&["HTTP/1.1 206 Partial Content\r\ncontent-range: bytes 0-3/8\r\ncontent-length: 4\r\nconnection: close\r\n\r\nhalf"]).await;
     let error = read(&address).await.unwrap_err();
     assert!(error.to_string().contains("206"), "{error}");
 }
 
-/// What comes behind a body answers no request.
+/// Bytes after a body are not a response to any request.
 #[tokio::test]
 async fn bytes_beyond_the_length_do_not_become_the_next_answer() {
     let planted = "HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nplanted";
@@ -134,7 +134,7 @@ async fn bytes_beyond_the_length_do_not_become_the_next_answer() {
             as &str,
         "HTTP/1.1 200 OK\r\ncontent-length: 6\r\nconnection: close\r\n\r\nsecond",
     ]));
-    // The connection stays open, so that it could be used again.
+    // The connection stays open, so that it could be reused.
     let count = AtomicUsize::new(0);
     let address = fake::raw(move |mut stream| {
         let number = count.fetch_add(1, Ordering::SeqCst).min(1);
@@ -150,8 +150,8 @@ async fn bytes_beyond_the_length_do_not_become_the_next_answer() {
 }
 
 #[tokio::test]
-async fn answers_without_an_end_cost_no_more_than_their_limits() {
-    // An error whose text does not end is not read; interim answers that do not end are waited for so long.
+async fn endless_responses_are_limited() {
+    // An endless error text is not read. Endless interim responses are limited by the time limit.
     let endless_text = fake::raw(|mut stream| async move {
         fake::send(
             &mut stream,
@@ -177,7 +177,7 @@ async fn answers_without_an_end_cost_no_more_than_their_limits() {
     }
 }
 
-/// A signature is for the service it was made for.
+/// A signature must not be sent to another service.
 #[tokio::test]
 async fn a_redirect_to_another_host_is_not_followed() {
     for status in [301, 302, 303, 307, 308] {
@@ -194,9 +194,9 @@ async fn a_redirect_to_another_host_is_not_followed() {
     }
 }
 
-/// The service explains a refusal in XML, with the account and what was signed.
+/// The service explains a rejection in XML, with the account and the signed text.
 #[tokio::test]
-async fn what_a_refusal_says_in_its_body_is_not_repeated() {
+async fn the_body_of_an_error_is_not_repeated() {
     for status in [400, 403, 404, 409, 500] {
         let body = format!(
             "<?xml version=\"1.0\"?><Error><Code>AuthenticationFailed</Code><Message>Server failed to authenticate \
@@ -229,7 +229,8 @@ async fn what_a_refusal_says_in_its_body_is_not_repeated() {
     }
 }
 
-/// A service that takes a whole upload or nothing, and closes the connection in the middle of the first ones.
+/// Starts a service that stores only whole uploads, and closes the connection in the middle of the first
+/// ones.
 async fn cutting(cuts: usize, size: usize, stored: Arc<std::sync::Mutex<Vec<Vec<u8>>>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -250,7 +251,7 @@ async fn cutting(cuts: usize, size: usize, stored: Arc<std::sync::Mutex<Vec<Vec<
     address
 }
 
-/// Reads a request's head and so much of its body.
+/// Reads the head of a request and this much of its body.
 async fn upload(stream: &mut TcpStream, wanted: usize) -> Option<Vec<u8>> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -262,7 +263,7 @@ async fn upload(stream: &mut TcpStream, wanted: usize) -> Option<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn an_upload_that_is_cut_in_the_middle_is_sent_again_and_stored_once() {
+async fn an_interrupted_upload_is_sent_again_and_stored_once() {
     const SIZE: usize = 4 << 20;
     let data: Vec<u8> = (0..SIZE).map(|at| (at % 251) as u8).collect();
     let stored = Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -270,7 +271,7 @@ async fn an_upload_that_is_cut_in_the_middle_is_sent_again_and_stored_once() {
     let store: BlobStore = keyed(&address, &BlobSettings::default());
     store.write(&path("abc/a"), data.clone().into()).await.unwrap();
     assert!(*stored.lock().unwrap() == [data.clone()]);
-    // Cut each time, it is an error, and nothing is stored.
+    // If it is interrupted each time, it is an error and nothing is stored.
     let address = cutting(usize::MAX, SIZE, stored.clone()).await;
     let error =
         keyed(&address, &BlobSettings::default()).write(&path("abc/a"), data.into()).await.unwrap_err();

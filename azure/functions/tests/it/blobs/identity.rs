@@ -1,4 +1,4 @@
-//! Access tokens: from whom, how often, and what happens when there are none.
+//! Access tokens: their sources, their renewal, and failures.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +12,8 @@ use super::fake::{Fake, Reply, Seen};
 use super::path;
 use crate::scratch::Scratch;
 
-/// As Entra ID and the identity services answer: the n-th token, which lasts this many seconds.
+/// Returns the response of Entra ID and the identity services with the n-th token, valid for this many
+/// seconds.
 fn token(before: usize, lasts: u32) -> Reply {
     Reply::body(format!(
         r#"{{"access_token":"token-{before}","expires_in":"{lasts}","token_type":"Bearer"}}"#
@@ -30,7 +31,7 @@ fn store(connection: StorageConnection) -> BlobStore {
     BlobStore::Azure(AzureStore::new(account, &BlobSettings::default()).unwrap())
 }
 
-/// A blob service that takes some tokens only, and the store that asks it with these settings.
+/// Starts a blob service that accepts only some tokens, and the store that uses it with these settings.
 async fn service(
     settings: &[(&str, String)],
     taken: impl Fn(&str) -> bool + Send + Sync + 'static,
@@ -157,13 +158,13 @@ async fn a_laptop_asks_the_azure_cli() {
         std::fs::write(&program, format!("#!/bin/sh\n{text}\n")).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
     };
-    // Nobody listens where a virtual machine would be asked, so the next source is.
-    let nobody = reqwest::Url::parse("http://127.0.0.1:1/").unwrap();
+    // The identity service of a virtual machine does not exist here, so the next source is used.
+    let unreachable = reqwest::Url::parse("http://127.0.0.1:1/").unwrap();
     let identity = || {
         AzureIdentity::new(
             RESOURCE,
             vec![
-                TokenSource::VirtualMachine { address: nobody.clone(), client_id: None },
+                TokenSource::VirtualMachine { address: unreachable.clone(), client_id: None },
                 TokenSource::AzureCli { program: program.clone() },
             ],
         )
@@ -183,10 +184,10 @@ async fn a_laptop_asks_the_azure_cli() {
 }
 
 #[tokio::test]
-async fn many_who_wait_cause_one_request() {
+async fn concurrent_callers_cause_one_request() {
     for (status, requests) in [(200, 1), (400, 1)] {
         let tokens = Fake::start(move |_, before| {
-            // Long enough for all to be waiting.
+            // Long enough for all callers to wait.
             std::thread::sleep(Duration::from_millis(200));
             if status == 200 { token(before, 3600) } else { Reply::status(status) }
         })
@@ -201,7 +202,7 @@ async fn many_who_wait_cause_one_request() {
         }
         assert!(waiting.join_all().await.iter().all(|&got| got == (status == 200)));
         assert_eq!(tokens.count(), requests, "{status}");
-        // Who comes later does not get an old failure.
+        // Later callers do not get an old failure.
         assert_eq!(identity.token().await.is_ok(), status == 200);
         assert_eq!(tokens.count(), if status == 200 { 1 } else { 2 });
     }
@@ -219,7 +220,7 @@ async fn a_token_is_replaced_five_minutes_before_its_end() {
         identity.token().await.unwrap();
         assert_eq!(tokens.count(), requests, "{lasts}");
     }
-    // An old token that still lasts is better than none.
+    // An old token that is still valid is used.
     let tokens = Fake::start(|_, before| if before == 0 { token(0, 200) } else { Reply::status(500) }).await;
     let address = tokens.address().parse().unwrap();
     let identity =
@@ -229,10 +230,10 @@ async fn a_token_is_replaced_five_minutes_before_its_end() {
     assert_eq!(tokens.count(), 2);
 }
 
-/// Platforms say when a token ends by their own clock. With this machine's ahead of it, every token seems to have ended,
-/// and would be asked for again with each call.
+/// Platforms give the expiry of a token by their own clock. If this machine's clock is ahead, every token
+/// seems expired, and would be requested again with each call.
 #[tokio::test]
-async fn a_clock_that_is_off_does_not_ask_for_a_token_each_time() {
+async fn a_wrong_clock_does_not_request_a_token_each_time() {
     let past = (chrono::Utc::now().timestamp() - 86_400).to_string();
     for end in [past.as_str(), "0", "-9223372036854775808", "9223372036854775807"] {
         let end = end.to_owned();
@@ -252,7 +253,7 @@ async fn a_clock_that_is_off_does_not_ask_for_a_token_each_time() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_not_taken_is_replaced_once() {
+async fn a_rejected_token_is_replaced_once() {
     let tokens = Fake::start(|_, before| token(before, 3600)).await;
     let settings = [("IDENTITY_ENDPOINT", tokens.address()), ("IDENTITY_HEADER", "hush".to_owned())];
     let (blobs, store) = service(&settings, |token| token == "token-1").await;
@@ -269,7 +270,7 @@ async fn a_token_that_is_not_taken_is_replaced_once() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_why_without_the_secret() {
+async fn a_rejection_has_a_reason_without_the_secret() {
     let tokens = Fake::start(|_, _| {
         let text = r#"{"error":"invalid_client","error_description":"AADSTS7000215: Invalid client secret.\r\nTrace"}"#;
         Reply::With(401, Vec::new(), text.into())
@@ -283,7 +284,7 @@ async fn a_refusal_says_why_without_the_secret() {
     ];
     let (blobs, store) = service(&settings, |_| true).await;
     let error = store.read(&path("abc/a")).await.unwrap_err();
-    assert_eq!((tokens.count(), blobs.count()), (1, 0), "a refusal is final");
+    assert_eq!((tokens.count(), blobs.count()), (1, 0), "a rejection is not retried");
     assert!(error.to_string().contains("AADSTS7000215: Invalid client secret."), "{error}");
     for text in [error.to_string(), format!("{error:?}"), error.client_message()] {
         assert!(!text.contains("hush"), "{text}");
@@ -300,11 +301,11 @@ async fn an_identity_service_that_fails_is_asked_three_times() {
     let error = store.read(&path("abc/a")).await.unwrap_err();
     assert_eq!(tokens.count(), 3);
     assert!(started.elapsed() < Duration::from_secs(10));
-    assert!(error.to_string().contains("the app's managed identity was refused with 503"), "{error}");
+    assert!(error.to_string().contains("the app's managed identity was rejected with 503"), "{error}");
 }
 
 #[test]
-fn a_group_of_settings_that_lacks_something_says_what() {
+fn an_incomplete_group_of_settings_names_the_missing_one() {
     for (settings, word) in [
         (&[("Data__credential", "magic")][..], "Data__credential"),
         (&[("Data__credential", "workloadidentity")], "AZURE_FEDERATED_TOKEN_FILE"),

@@ -1,4 +1,4 @@
-//! The embedded store's own promises: crashes, links, permissions, a full disk.
+//! Tests of the embedded store only: crashes, links, permissions, a full disk.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn temporary_files(container: &Path) -> usize {
     entries.filter(|entry| entry.as_ref().unwrap().file_name().to_str().unwrap().starts_with(".tmp-")).count()
 }
 
-/// This program again, as the writer that gets killed or runs out of room.
+/// Runs this program again, as the writer that is killed or fills the disk.
 fn child(folder: &Path, prefix: &[&str]) -> Command {
     let program = std::env::current_exe().unwrap();
     let mut command = match prefix {
@@ -59,7 +59,7 @@ impl Drop for Writer {
 }
 
 #[tokio::test]
-#[ignore = "runs in a process of its own, started by other tests"]
+#[ignore = "other tests run it in a separate process"]
 async fn the_writer_of_other_tests() {
     let Some(folder) = std::env::var_os("BINDPOST_TEST_BLOBS") else { return };
     let store = open(Path::new(&folder)).await;
@@ -84,7 +84,7 @@ async fn a_killed_writer_leaves_whole_blobs_only() {
     for round in 0.. {
         assert!(started.elapsed() < Duration::from_secs(30), "{left_over} leftovers in {round} rounds");
         let mut writer = Writer::start(folder.path());
-        // Kill it in the middle of a write: when a temporary file is there.
+        // Kill it in the middle of a write, when a temporary file exists.
         while temporary_files(&container) == 0 {
             assert!(writer.is_running(), "the writer ended by itself");
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -108,7 +108,7 @@ async fn a_killed_writer_leaves_whole_blobs_only() {
 async fn a_writer_in_another_process_is_left_alone() {
     let folder = Scratch::new();
     let mut writer = Writer::start(folder.path());
-    // Stores that open meanwhile look for leftovers, and must not take the writer's file for one.
+    // Stores that open in the meantime look for leftovers, and must not remove the writer's file.
     let until = Instant::now() + Duration::from_secs(2);
     let mut seen_at_work = 0;
     while Instant::now() < until {
@@ -123,7 +123,7 @@ async fn a_writer_in_another_process_is_left_alone() {
     drop(writer);
     assert!(seen_at_work > 0, "the writer was never seen writing");
 
-    // A file that is held is nobody's leftover; once it is let go, it is.
+    // A locked file is not a leftover. It is one after it is unlocked.
     let held_path = folder.path().join("killed/.tmp-held");
     let held = fs::File::create(&held_path).unwrap();
     held.lock().unwrap();
@@ -136,15 +136,15 @@ async fn a_writer_in_another_process_is_left_alone() {
 
 #[cfg(unix)]
 #[test]
-fn a_disk_without_room_is_a_clear_error() {
+fn a_full_disk_is_a_clear_error() {
     let folder = Scratch::new();
-    // No file may be larger than a few blocks: the system refuses a write as it does on a full disk.
+    // No file may be larger than a few blocks, so a write fails as on a full disk.
     let limit = "trap '' XFSZ; ulimit -f 64; exec \"$0\" \"$@\"";
     let output = child(folder.path(), &["sh", "-c", limit]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("FAILED") && said.contains("make room"), "{said}");
     assert!(said.contains("SHOWN The blob could not be written: the server's disk is full."), "{said}");
-    assert_eq!(temporary_files(&folder.path().join("killed")), 0, "a write that failed cleans up");
+    assert_eq!(temporary_files(&folder.path().join("killed")), 0, "a failed write cleans up");
     assert!(!folder.path().join("killed/a").exists());
 }
 
@@ -178,7 +178,7 @@ mod unix {
     use super::*;
 
     #[tokio::test]
-    async fn links_lead_nowhere() {
+    async fn links_are_not_followed() {
         let (folder, outside) = (Scratch::new(), Scratch::new());
         let store = open(folder.path()).await;
         let treasure = outside.path().join("treasure");
@@ -202,7 +202,7 @@ mod unix {
         assert!(outside.path().join(".tmp-mine").exists());
         assert!(!outside.path().join("new").exists());
 
-        // A linked blob is not read, and a write puts a blob in the link's place.
+        // A linked blob is not read, and a write replaces the link with a blob.
         store.write(&path("abc/a"), "x".into()).await.unwrap();
         symlink(&treasure, folder.path().join("abc/b")).unwrap();
         assert!(store.read(&path("abc/b")).await.unwrap_err().to_string().contains("is a link"));
@@ -210,7 +210,7 @@ mod unix {
         assert_eq!(store.read(&path("abc/b")).await.unwrap().unwrap(), "mine");
         assert_eq!(fs::read(&treasure).unwrap(), b"gold");
 
-        // Neither is a leftover that is a link, nor a folder in a blob's place.
+        // A leftover that is a link and a folder with the name of a blob are not followed either.
         symlink(&treasure, folder.path().join("abc/.tmp-link")).unwrap();
         fs::create_dir(folder.path().join("abc/c")).unwrap();
         open(folder.path()).await;
@@ -229,13 +229,13 @@ mod unix {
         assert!(made.success());
         let pipe = path("abc/pipe");
         let read = tokio::time::timeout(Duration::from_secs(2), store.read(&pipe)).await;
-        // Whoever waits for a writer got one now, so that a failing test ends.
+        // A read that waits for a writer gets one now, so that a failing test ends.
         drop(fs::OpenOptions::new().read(true).write(true).open(folder.path().join("abc/pipe")));
         assert!(read.expect("no hang").unwrap_err().to_string().contains("special file"));
     }
 
     #[tokio::test]
-    async fn only_the_owner_may_look() {
+    async fn only_the_owner_has_access() {
         let folder = Scratch::new();
         let root = folder.path().join(".bindpost/blobs");
         open(&root).await.write(&path("abc/a"), "x".into()).await.unwrap();

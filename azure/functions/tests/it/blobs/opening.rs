@@ -1,4 +1,4 @@
-//! Which store a connection opens, and what the operator is told.
+//! The store that a connection opens, and the notice for the operator.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ async fn development_storage_is_azurite_where_it_runs() {
     assert_eq!(Azurite::shared().store().read(&path("opened/a")).await.unwrap().unwrap(), "x");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is stored twice");
 
-    // A port nobody has: taken and given back.
+    // A free port: bound and released.
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let blobs = folder.path().join("deep/blobs");
     let chosen = open(connection, &blobs, free).await;
@@ -43,7 +43,7 @@ async fn development_storage_is_azurite_where_it_runs() {
     chosen.store.write(&path("opened/a"), "y".into()).await.unwrap();
     assert_eq!(std::fs::read(blobs.join("opened/a")).unwrap(), b"y");
 
-    // A host that somebody wrote down is used, running or not.
+    // A configured host is used, even if Azurite does not run there.
     let text = "UseDevelopmentStorage=true;DevelopmentStorageProxyUri=http://127.0.0.1";
     assert_eq!(open(from_connection_string(text), folder.path(), free).await.place, StoreKind::Azurite);
 }
@@ -58,7 +58,7 @@ async fn nothing_set_opens_the_embedded_store() {
 }
 
 #[tokio::test]
-async fn an_account_is_named_and_not_asked() {
+async fn opening_an_account_sends_no_request() {
     let fake = Fake::start(|_, _| Reply::status(500)).await;
     let text = format!("AccountName=acc;AccountKey={KEY};BlobEndpoint={}", fake.address());
     let chosen = open(from_connection_string(&text), Path::new("/nonexistent"), 1).await;
@@ -68,7 +68,7 @@ async fn an_account_is_named_and_not_asked() {
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_made_is_an_error() {
+async fn a_folder_that_cannot_be_created_is_an_error() {
     let folder = Scratch::new();
     let file = folder.path().join("file");
     std::fs::write(&file, "x").unwrap();

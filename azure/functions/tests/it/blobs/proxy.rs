@@ -13,7 +13,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Puts another host name into the requests, which have to be small: each in one piece.
+    /// Changes the host name in the requests, which must be small enough for one packet.
     pub(crate) async fn rename(server: u16, host: &'static str) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -62,7 +62,7 @@ impl Proxy {
         self.port
     }
 
-    /// How many connections were cut.
+    /// Returns how many connections were cut.
     pub(crate) fn cuts(&self) -> usize {
         self.cuts.load(Ordering::SeqCst)
     }

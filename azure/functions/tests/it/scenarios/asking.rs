@@ -1,4 +1,4 @@
-//! Functions that ask the client: its user, its model, its folders.
+//! Functions that ask the client for input of its user, a sample of its model, or its folders.
 
 use serde_json::json;
 
@@ -6,17 +6,17 @@ use crate::client::Way;
 use crate::served::Language;
 
 for_both_apps! {
-    asks_the_user_twice_and_remembers,
-    takes_no_for_an_answer,
+    asks_the_user_twice_and_keeps_state,
+    accepts_a_declined_request,
     stops_a_function_that_never_stops_asking,
-    does_not_tell_a_client_what_only_the_author_can_mend,
+    does_not_show_clients_an_invalid_request,
     asks_the_model,
     asks_for_folders,
     asks_for_resources_and_prompts,
-    does_not_ask_a_client_it_does_not_know,
+    does_not_ask_a_client_without_a_handshake,
 }
 
-async fn asks_the_user_twice_and_remembers(app: Language) {
+async fn asks_the_user_twice_and_keeps_state(app: Language) {
     let host = app.shared();
     for mut client in host.clients_by(&Way::ACQUAINTED).await {
         client.answers = |method, params| {
@@ -34,15 +34,15 @@ async fn asks_the_user_twice_and_remembers(app: Language) {
     }
 }
 
-async fn takes_no_for_an_answer(app: Language) {
+async fn accepts_a_declined_request(app: Language) {
     let host = app.shared();
     for mut client in host.clients_by(&Way::ACQUAINTED).await {
         client.answers = |_, _| json!({"action": "decline"});
-        assert_eq!(client.text("AskUserTool", json!({})).await, "nobody", "{:?}", client.way);
+        assert_eq!(client.text("AskUserTool", json!({})).await, "declined", "{:?}", client.way);
     }
 }
 
-/// Whether the client holds the conversation, or the host does.
+/// This holds for stateless requests and for sessions.
 async fn stops_a_function_that_never_stops_asking(app: Language) {
     let host = app.shared();
     for mut client in host.clients_by(&Way::ACQUAINTED).await {
@@ -53,7 +53,7 @@ async fn stops_a_function_that_never_stops_asking(app: Language) {
     }
 }
 
-async fn does_not_tell_a_client_what_only_the_author_can_mend(app: Language) {
+async fn does_not_show_clients_an_invalid_request(app: Language) {
     let host = app.shared();
     for mut client in host.clients_by(&Way::ACQUAINTED).await {
         let result = client.call("AskNonsenseTool", json!({})).await;
@@ -99,8 +99,8 @@ async fn asks_for_resources_and_prompts(app: Language) {
     }
 }
 
-/// Without a handshake nobody has said that there is a user to ask.
-async fn does_not_ask_a_client_it_does_not_know(app: Language) {
+/// Without a handshake the client has declared no capabilities.
+async fn does_not_ask_a_client_without_a_handshake(app: Language) {
     let host = app.shared();
     let mut client = host.client(Way::Cold).await;
     let result = client.call("AskUserTool", json!({})).await;

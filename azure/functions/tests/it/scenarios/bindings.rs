@@ -6,13 +6,13 @@ use crate::client::Way;
 use crate::served::Language;
 
 for_both_apps! {
-    keeps_blobs,
+    stores_blobs,
     writes_nothing_for_null,
     fills_paths_from_the_variables_of_a_template,
     keeps_paths_inside_their_container,
 }
 
-async fn keeps_blobs(app: Language) {
+async fn stores_blobs(app: Language) {
     let host = app.shared();
     for (index, mut client) in host.clients().await.into_iter().enumerate() {
         let name = format!("kept {index}");
@@ -30,7 +30,7 @@ async fn writes_nothing_for_null(app: Language) {
     let mut client = host.client(Way::Alone).await;
     assert_eq!(client.text("SaveTool", json!({"name": "null"})).await, "nothing");
     assert_eq!(client.text("GetTool", json!({"name": "null"})).await, "(none)");
-    // What was there stays.
+    // The old blob is kept.
     client.text("SaveTool", json!({"name": "null", "content": "there"})).await;
     assert_eq!(client.text("SaveTool", json!({"name": "null"})).await, "nothing");
     assert_eq!(client.text("GetTool", json!({"name": "null"})).await, "there");
@@ -39,7 +39,8 @@ async fn writes_nothing_for_null(app: Language) {
     assert_eq!(client.text("GetTool", json!({"name": "null"})).await, "");
 }
 
-/// The path is `kept/{mcpresourceargs.Name}.{kind}`: all variables together, and one by its name.
+/// The path is `kept/{mcpresourceargs.Name}.{kind}`: it uses the object of all variables, and one variable by
+/// name.
 async fn fills_paths_from_the_variables_of_a_template(app: Language) {
     let host = app.shared();
     for (index, mut client) in host.clients().await.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What a function learns about its caller.
+//! The context that a function receives about its caller.
 
 use serde_json::{Value, json};
 
@@ -6,8 +6,8 @@ use crate::client::{Client, Way};
 use crate::served::Language;
 
 for_both_apps! {
-    hears_who_calls_on_every_transport,
-    hears_headers,
+    gets_the_caller_on_every_transport,
+    gets_headers,
 }
 
 async fn context_of(client: &mut Client) -> Value {
@@ -16,14 +16,14 @@ async fn context_of(client: &mut Client) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-async fn hears_who_calls_on_every_transport(app: Language) {
+async fn gets_the_caller_on_every_transport(app: Language) {
     let host = app.shared();
     for mut client in host.clients().await {
         let way = client.way;
         let context = context_of(&mut client).await;
         assert_eq!(context["name"], "ContextTool");
         assert_eq!(context["arguments"], json!({"n": 1.5, "nested": {"a": [null, true]}}), "{way:?}");
-        // Real clients expect it on HTTP+SSE; we know it wherever there was a handshake or an envelope.
+        // Real clients expect it on HTTP+SSE. It is set after a handshake or with an envelope.
         let known = json!({"name": "scenarios", "title": "The scenarios", "version": "1.2.3"});
         assert_eq!(context.get("clientinfo"), (way != Way::Cold).then_some(&known), "{way:?}");
         let transport = &context["transport"];
@@ -44,7 +44,7 @@ async fn hears_who_calls_on_every_transport(app: Language) {
     }
 }
 
-async fn hears_headers(app: Language) {
+async fn gets_headers(app: Language) {
     let host = app.shared();
     for way in Way::ALL {
         let headers = [("authorization", "Bearer abc"), ("x-one", "1"), ("x-one", "2")];

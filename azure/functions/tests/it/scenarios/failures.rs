@@ -1,4 +1,4 @@
-//! What clients are told when something is not there, not given, or fails.
+//! The errors that clients get for unknown entries, missing arguments and failed functions.
 
 use serde_json::{Value, json};
 
@@ -6,13 +6,13 @@ use crate::client::Way;
 use crate::served::Language;
 
 for_both_apps! {
-    words_what_is_not_there_as_the_platform_does,
+    reports_unknown_entries_as_the_platform_does,
     names_all_required_arguments_that_are_missing,
-    checks_types_only_if_told_to,
-    tells_that_a_function_failed_but_not_why,
-    tells_why_if_told_to,
-    ends_functions_that_run_too_long,
-    goes_on_after_failures,
+    checks_types_only_if_configured,
+    reports_a_failure_without_its_reason,
+    reports_the_reason_if_configured,
+    stops_functions_at_their_timeout,
+    continues_after_failures,
 }
 
 const INVALID_PARAMS: i64 = -32602;
@@ -22,7 +22,7 @@ fn failed(text: &str) -> Value {
     json!([{"type": "text", "text": text}])
 }
 
-async fn words_what_is_not_there_as_the_platform_does(app: Language) {
+async fn reports_unknown_entries_as_the_platform_does(app: Language) {
     let host = app.shared();
     for mut client in host.clients().await {
         for (method, params, text) in [
@@ -80,13 +80,13 @@ async fn names_all_required_arguments_that_are_missing(app: Language) {
     }
 }
 
-async fn checks_types_only_if_told_to(app: Language) {
+async fn checks_types_only_if_configured(app: Language) {
     let arguments = json!({"message": "x", "unknown": 1});
     let wrong = json!({"tags": "not a list", "scores": [1]});
     let host = app.shared();
     let mut client = host.client(Way::Alone).await;
     assert_eq!(client.text("EchoTool", arguments.clone()).await, "x");
-    // The function gets what was sent, and makes of it what its language does.
+    // The function gets the argument as sent. The result depends on its language.
     let unchecked = client.call("CollectionParametersTool", wrong.clone()).await;
     let made = match app {
         Language::Python => "n+o+t+ +a+ +l+i+s+t 1",
@@ -107,7 +107,7 @@ async fn checks_types_only_if_told_to(app: Language) {
     assert_eq!(text, missing);
 }
 
-async fn tells_that_a_function_failed_but_not_why(app: Language) {
+async fn reports_a_failure_without_its_reason(app: Language) {
     let host = app.shared();
     for mut client in host.clients().await {
         let result = client.call("FailingTool", json!({})).await;
@@ -124,9 +124,9 @@ async fn tells_that_a_function_failed_but_not_why(app: Language) {
     }
 }
 
-/// Node's library always writes an envelope that is one.
+/// The Node library always writes a valid envelope.
 #[tokio::test]
-async fn takes_a_broken_envelope_for_a_failure() {
+async fn treats_an_invalid_envelope_as_a_failure() {
     let host = Language::Python.shared();
     for mut client in host.clients().await {
         let result = client.call("BrokenEnvelopeTool", json!({})).await;
@@ -135,7 +135,7 @@ async fn takes_a_broken_envelope_for_a_failure() {
     }
 }
 
-async fn tells_why_if_told_to(app: Language) {
+async fn reports_the_reason_if_configured(app: Language) {
     let host = app.launch().options(|options| options.detailed_errors = true).serve();
     let why = match app {
         Language::Python => "ValueError: the secret is 42",
@@ -160,7 +160,7 @@ async fn tells_why_if_told_to(app: Language) {
     }
 }
 
-async fn ends_functions_that_run_too_long(app: Language) {
+async fn stops_functions_at_their_timeout(app: Language) {
     let host = app.launch().setting("AzureFunctionsJobHost__functionTimeout", "00:00:01").serve();
     let mut client = host.client(Way::Alone).await;
     let result = client.call("SlowTool", json!({"name": "too-long"})).await;
@@ -172,7 +172,7 @@ async fn ends_functions_that_run_too_long(app: Language) {
     assert_eq!(client.text("EchoTool", json!({"message": "still here"})).await, "still here");
 }
 
-async fn goes_on_after_failures(app: Language) {
+async fn continues_after_failures(app: Language) {
     let host = app.shared();
     let mut client = host.client(Way::LATEST).await;
     for round in 0..5 {

@@ -37,7 +37,7 @@ async fn lists_tools_with_their_schemas(app: Language) {
         assert_eq!(typed["properties"]["age"]["type"], "integer");
         assert_eq!(typed["properties"]["isActive"]["type"], "boolean");
         assert_eq!(typed["required"], json!(["name", "job", "age", "isActive"]));
-        // Node's library has no enums.
+        // The Node library has no enums.
         let jobs = (app == Language::Python).then(|| json!(["FullTime", "PartTime"]));
         assert_eq!(typed["properties"]["job"].get("enum"), jobs.as_ref());
 

@@ -1,4 +1,4 @@
-//! What functions return, and what clients get for it.
+//! The results that clients get for the return values of functions.
 
 use serde_json::{Value, json};
 
@@ -6,20 +6,20 @@ use crate::client::Way;
 use crate::served::Language;
 
 for_both_apps! {
-    hands_over_typed_arguments,
-    keeps_arguments_apart_from_their_absence,
+    passes_typed_arguments,
+    distinguishes_empty_and_missing_arguments,
     attaches_structured_content,
-    lets_a_tool_say_that_it_failed,
+    a_tool_can_return_an_error,
     passes_rich_content_on,
-    makes_text_of_plain_values,
+    converts_plain_values_to_text,
     finds_names_in_any_case,
     reads_resources,
     reads_templates,
     gets_prompts,
-    takes_json_for_a_conversation,
+    detects_the_json_of_a_prompt_result,
 }
 
-async fn hands_over_typed_arguments(app: Language) {
+async fn passes_typed_arguments(app: Language) {
     let host = app.shared();
     for mut client in host.clients().await {
         let arguments = json!({"name": "Alice", "job": "FullTime", "age": 30, "isActive": true});
@@ -31,7 +31,7 @@ async fn hands_over_typed_arguments(app: Language) {
     }
 }
 
-async fn keeps_arguments_apart_from_their_absence(app: Language) {
+async fn distinguishes_empty_and_missing_arguments(app: Language) {
     let host = app.shared();
     let mut client = host.client(Way::Alone).await;
     assert_eq!(client.text("EchoWithDefault", json!({"message": "given"})).await, "given");
@@ -84,13 +84,13 @@ async fn passes_rich_content_on(app: Language) {
     }
 }
 
-/// What a language's library makes of a value is part of what its users see.
-async fn makes_text_of_plain_values(app: Language) {
+/// The conversion of values by a language's library is visible to its users.
+async fn converts_plain_values_to_text(app: Language) {
     let host = app.shared();
     let text = |text: &str| json!([{"type": "text", "text": text}]);
     let rows: [(&str, Value); 4] = match app {
         Language::Python => [
-            // Python's library has no way to return nothing.
+            // The Python library cannot return no value.
             ("VoidTool", text("")),
             ("BytesTool", text("//4A")),
             ("DictTool", text("{'a': [1, None]}")),
@@ -119,7 +119,7 @@ async fn finds_names_in_any_case(app: Language) {
         assert_eq!(client.read("FILE://Minimal.TXT").await["text"], "Minimal resource content");
         assert_eq!(client.prompt("NO_args_Prompt", json!({})).await.len(), 1);
         let context: Value = serde_json::from_str(&client.text("contexttool", json!({})).await).unwrap();
-        assert_eq!(context["name"], "contexttool", "the function hears the name as it was sent");
+        assert_eq!(context["name"], "contexttool", "the function gets the name as it was sent");
     }
 }
 
@@ -176,8 +176,8 @@ async fn gets_prompts(app: Language) {
     }
 }
 
-/// The extension did so up to 1.5, and the libraries of Python and Node still count on it.
-async fn takes_json_for_a_conversation(app: Language) {
+/// The extension did so up to 1.5, and the libraries of Python and Node still rely on it.
+async fn detects_the_json_of_a_prompt_result(app: Language) {
     let host = app.shared();
     for mut client in host.clients().await {
         let turns = client.prompt("multi_turn_prompt", json!({})).await;
@@ -191,7 +191,7 @@ async fn takes_json_for_a_conversation(app: Language) {
 }
 
 #[tokio::test]
-async fn shows_a_conversation_as_text_if_told_to() {
+async fn keeps_the_json_of_a_prompt_result_as_text_if_configured() {
     let setting = "AzureFunctionsJobHost__extensions__mcp__detectPromptJson";
     let host = Language::Node.launch().setting(setting, "false").serve();
     let mut client = host.client(Way::Alone).await;
@@ -200,8 +200,8 @@ async fn shows_a_conversation_as_text_if_told_to() {
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["description"], "Three turns.");
 }
 
-/// Node's library forgets `isError`; our worker does not.
-async fn lets_a_tool_say_that_it_failed(app: Language) {
+/// The Node library drops `isError`, but the built-in worker keeps it.
+async fn a_tool_can_return_an_error(app: Language) {
     let host = app.shared();
     for mut client in host.clients().await {
         let result = client.call("StructuredContentTool", json!({"fails": true})).await;
@@ -211,9 +211,9 @@ async fn lets_a_tool_say_that_it_failed(app: Language) {
     }
 }
 
-/// Node's library drops `_meta`, so only a function that writes its own envelope has it.
+/// The Node library drops `_meta`, so only a function that writes its own envelope has it.
 #[tokio::test]
-async fn takes_a_whole_result_as_it_is() {
+async fn passes_a_whole_result_on_unchanged() {
     let host = Language::Python.shared();
     let mut client = host.client(Way::Alone).await;
     let result = client.call("StructuredContentTool", json!({"fails": true})).await;

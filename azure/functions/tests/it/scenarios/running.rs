@@ -1,4 +1,4 @@
-//! What happens while a function runs: logs, progress, cancellation.
+//! Logs, progress and cancellation of running functions.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use crate::client::{Call, Client, Way, within};
 use crate::served::{Language, Served};
 
 for_both_apps! {
-    sends_logs_only_to_who_asked_for_them,
-    sends_progress_only_to_who_asked_for_it,
+    sends_logs_only_on_request,
+    sends_progress_only_on_request,
     runs_calls_side_by_side,
     shares_work_among_processes,
     cancels_by_notification,
     cancels_when_the_connection_closes,
 }
 
-/// Levels and texts of the log messages that came.
+/// Returns the levels and texts of the log messages received.
 fn logs(client: &mut Client) -> Vec<(String, String)> {
     let heard = std::mem::take(&mut client.heard).into_iter();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -28,7 +28,7 @@ fn logs(client: &mut Client) -> Vec<(String, String)> {
         .collect()
 }
 
-async fn sends_logs_only_to_who_asked_for_them(app: Language) {
+async fn sends_logs_only_on_request(app: Language) {
     let host = app.shared();
     let all = [("debug", "a detail"), ("info", "a fact"), ("warning", "a warning"), ("error", "an error")];
     let all: Vec<(String, String)> =
@@ -38,8 +38,8 @@ async fn sends_logs_only_to_who_asked_for_them(app: Language) {
         assert_eq!(logs(&mut client), [], "{:?}", client.way);
     }
     for mut client in host.clients_by(&Way::ACQUAINTED).await {
-        // `ask` gives what came before the result, so all of it is in time and in order. What a function
-        // prints belongs to the console.
+        // `ask` returns the messages that came before the result, so all are in time and in order. The output
+        // that a function prints goes to the console.
         client.listen("debug").await;
         assert_eq!(client.text("LogTool", json!({})).await, "logged");
         assert_eq!(logs(&mut client), all, "{:?}", client.way);
@@ -49,7 +49,7 @@ async fn sends_logs_only_to_who_asked_for_them(app: Language) {
     }
 }
 
-async fn sends_progress_only_to_who_asked_for_it(app: Language) {
+async fn sends_progress_only_on_request(app: Language) {
     let host = app.shared();
     for mut client in host.clients().await {
         assert_eq!(client.text("ProgressTool", json!({"steps": 3})).await, "done");
@@ -74,7 +74,7 @@ async fn sends_progress_only_to_who_asked_for_it(app: Language) {
     }
 }
 
-/// One call that waits does not hold up another.
+/// A waiting call does not block another one.
 async fn runs_calls_side_by_side(app: Language) {
     let host = app.shared();
     let mut slow = host.client(Way::Alone).await;
@@ -86,12 +86,12 @@ async fn runs_calls_side_by_side(app: Language) {
     assert_eq!(answer["result"]["content"][0]["text"], "waited");
 }
 
-/// While one process is busy, the other one gets the work.
+/// While one process is busy, the other one gets the calls.
 async fn shares_work_among_processes(app: Language) {
     let host = app.launch().options(|options| options.processes = Some(2)).serve();
     let mut client = host.client(Way::Alone).await;
     let (waiting, busy) = begun(&mut client, "busy").await;
-    // The app is served as soon as the first process is up.
+    // The app is served as soon as the first process is ready.
     within(async { while client.text("ProcessTool", json!({})).await == busy {} }).await;
     for _ in 0..3 {
         assert_ne!(client.text("ProcessTool", json!({})).await, busy);
@@ -100,7 +100,7 @@ async fn shares_work_among_processes(app: Language) {
     drop(waiting);
 }
 
-/// A call of `SlowTool` whose function is running, and waits; and the process it runs in.
+/// Starts a call of `SlowTool` whose function runs and waits. Returns the call and the process it runs in.
 async fn begun(client: &mut Client, name: &str) -> (Call, String) {
     let params = json!({"name": "SlowTool", "arguments": {"name": name}, "_meta": {"progressToken": 1}});
     let mut call = client.begin("tools/call", params).await;
@@ -109,8 +109,8 @@ async fn begun(client: &mut Client, name: &str) -> (Call, String) {
     (call, progress["params"]["message"].as_str().unwrap().to_owned())
 }
 
-/// Lets the function go on, and waits until it has run to its end and whatever its worker said of that has
-/// been heard: later answers come on the same stream.
+/// Lets the function continue, and waits until it has ended and all messages of its worker have been
+/// received: later answers come on the same stream.
 async fn let_go(host: &Served, name: &str) {
     std::fs::write(host.file(&format!("go-{name}")), "").unwrap();
     let mark = host.file(&format!("ended-{name}"));
@@ -138,7 +138,8 @@ async fn cancels_by_notification(app: Language) {
         let (mut call, _) = begun(&mut client, name).await;
         client.notify("notifications/cancelled", json!({"requestId": call.id, "reason": "enough"})).await;
         let_go(&host, name).await;
-        // The next thing that comes is the end of the stream, or where that goes on, another answer.
+        // The next event is the end of the stream. On HTTP+SSE, whose stream continues, it is another
+        // response.
         if way == Way::Sse {
             assert_eq!(client.text("EchoTool", json!({"message": "next"})).await, "next");
         } else {
@@ -146,7 +147,7 @@ async fn cancels_by_notification(app: Language) {
         }
         assert!(!was_written(&host, name), "{way:?}");
     }
-    // The same call, left alone, is answered and writes.
+    // The same call, not cancelled, is answered and writes.
     let mut client = host.client(Way::LATEST).await;
     let (mut call, _) = begun(&mut client, "not-cancelled").await;
     let_go(&host, "not-cancelled").await;
@@ -158,7 +159,7 @@ async fn cancels_when_the_connection_closes(app: Language) {
     let host = app.shared();
     let mut client = host.client(Way::Alone).await;
     drop(begun(&mut client, "hung-up").await);
-    // Nobody tells when the host has noticed.
+    // There is no signal when the host has noticed the disconnect.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let_go(&host, "hung-up").await;
     assert!(!was_written(&host, "hung-up"));

@@ -7,14 +7,14 @@ use crate::client::{Client, PATH, Way, get, post, send};
 use crate::served::Language;
 
 for_both_apps! {
-    tells_its_name_and_instructions,
+    sends_its_name_and_instructions,
     keeps_sessions_apart,
     answers_pings,
     serves_calls_without_a_handshake,
     serves_http_sse_at_the_path_it_names,
 }
 
-async fn tells_its_name_and_instructions(app: Language) {
+async fn sends_its_name_and_instructions(app: Language) {
     let host = app.shared();
     for client in host.clients_by(&Way::ACQUAINTED).await {
         let (way, greeting) = (client.way, &client.greeting);
@@ -45,7 +45,7 @@ async fn keeps_sessions_apart(app: Language) {
     for _ in 0..2 {
         one.list("tools/list", "tools").await;
     }
-    // A session that was closed is gone, the other one is not.
+    // Closing one session does not affect the other one.
     let headers = [("mcp-session-id", id)];
     let closed = send(host.address, Method::DELETE, PATH, &headers, String::new()).await;
     assert!(closed.status.is_success(), "{}", closed.status);
@@ -71,14 +71,14 @@ async fn serves_calls_without_a_handshake(app: Language) {
         assert_eq!(client.text("EchoTool", json!({"message": message})).await, message);
     }
     assert_eq!(client.session, None);
-    // Not even the revision has to be named.
+    // Even the revision is optional.
     let params = json!({"name": "EchoTool", "arguments": {"message": "hello-world"}});
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
     for path in [PATH, "/mcp", "/Runtime/Webhooks/MCP/"] {
         let response = post(host.address, path, &[], call.to_string()).await.message().await.unwrap();
         assert_eq!(response["result"]["content"], json!([{"type": "text", "text": "hello-world"}]), "{path}");
     }
-    // It is answered as the platform answers, which does not leave out what is newer than 2025-03-26.
+    // Like on the platform, the response includes members that are newer than 2025-03-26.
     let params = json!({"name": "PocoOutputTool", "arguments": {"city": "Oslo"}});
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
     let response = post(host.address, PATH, &[], call.to_string()).await.message().await.unwrap();
@@ -102,7 +102,7 @@ async fn serves_http_sse_at_the_path_it_names(app: Language) {
 }
 
 #[tokio::test]
-async fn names_the_http_sse_endpoint_with_its_host_if_told_to() {
+async fn names_the_http_sse_endpoint_with_its_host_if_configured() {
     let setting = "AzureFunctionsJobHost__extensions__mcp__messageOptions__useAbsoluteUriForEndpoint";
     let host = Language::Node.launch().setting(setting, "true").serve();
     let (_, endpoint) = get(host.address, &format!("{PATH}/sse"), &[]).await.event().await.unwrap();
@@ -110,7 +110,7 @@ async fn names_the_http_sse_endpoint_with_its_host_if_told_to() {
     assert!(endpoint.starts_with(&start), "{endpoint}");
 }
 
-/// The platform pings every 25 seconds; proxies in between would close a silent stream.
+/// The platform pings every 25 seconds, because proxies would close a silent stream.
 #[tokio::test]
 async fn pings_clients_of_http_sse() {
     let host = Language::Node.shared();
@@ -129,7 +129,7 @@ async fn pings_clients_of_http_sse() {
 }
 
 #[tokio::test]
-async fn asks_for_a_key_where_one_is_required() {
+async fn requires_a_key_if_configured() {
     let host = Language::Node.launch().with_keys().serve();
     let list = || json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
     assert_eq!(post(host.address, PATH, &[], list()).await.status, StatusCode::UNAUTHORIZED);

@@ -1,10 +1,11 @@
-//! Installs that take too long or are given up: their program ends, and the next start installs again.
+//! Installs that take too long or are cancelled: their program is stopped, and the next start installs again.
 
 use std::time::{Duration, Instant};
 
 use super::{Folder, Preparation, SetupError, WorkerRuntime, until_exists};
 
-/// An app, and tools whose npm installs half and then hangs the first time, in a child whose id it notes.
+/// Returns an app, and tools whose npm installs half and then hangs the first time, in a child whose id it
+/// writes.
 fn hanging() -> (Folder, Folder) {
     let (app, tools) = (Folder::new(), Folder::new());
     app.write("package.json", r#"{"dependencies":{"@azure/functions":"^4","other":"1"}}"#);
@@ -24,7 +25,7 @@ fn start(app: &Folder, tools: &Folder) -> Preparation {
     Preparation::of(WorkerRuntime::Node, app).variable("PATH", &tools.0)
 }
 
-/// Waits until the process that the stub noted is gone, or is a zombie that the runtime has not yet reaped.
+/// Waits until the process of the stub has exited, or is a zombie that the runtime has not yet reaped.
 async fn is_gone(app: &Folder) -> bool {
     let id = app.read("pid").trim().to_owned();
     assert!(!id.is_empty());
@@ -41,7 +42,7 @@ async fn is_gone(app: &Folder) -> bool {
 }
 
 #[tokio::test]
-async fn an_install_that_takes_too_long_is_ended_and_made_again() {
+async fn an_install_that_takes_too_long_is_stopped_and_repeated() {
     let (app, tools) = hanging();
     let (error, fix) = start(&app, &tools).time_limit(Duration::from_millis(1500)).refused().await;
     let SetupError::TimedOut { output, .. } = &error else { panic!("{error}") };
@@ -49,13 +50,13 @@ async fn an_install_that_takes_too_long_is_ended_and_made_again() {
     assert!(fix.contains("npm install") || fix.contains("npm\" install"), "{fix}");
     assert!(is_gone(&app).await);
     let (_, steps) = start(&app, &tools).ready().await;
-    assert_eq!(steps, ["Installing packages with npm: the last install did not end well"]);
+    assert_eq!(steps, ["Installing packages with npm: the last install was not completed"]);
     let (_, steps) = start(&app, &tools).ready().await;
     assert_eq!(steps, [""; 0]);
 }
 
 #[tokio::test]
-async fn a_preparation_that_is_given_up_ends_its_program() {
+async fn a_cancelled_preparation_stops_its_program() {
     let (app, tools) = hanging();
     let pid = app.path("pid");
     tokio::select! {
@@ -64,5 +65,5 @@ async fn a_preparation_that_is_given_up_ends_its_program() {
     }
     assert!(is_gone(&app).await);
     let (_, steps) = start(&app, &tools).ready().await;
-    assert_eq!(steps, ["Installing packages with npm: the last install did not end well"]);
+    assert_eq!(steps, ["Installing packages with npm: the last install was not completed"]);
 }

@@ -1,4 +1,4 @@
-//! Java: where it is found, which versions will do, and sources that were not packaged.
+//! Java: where it is found, which versions are supported, and sources that were not packaged.
 
 use super::{Folder, Preparation, SetupError, WorkerRuntime};
 
@@ -28,11 +28,11 @@ async fn java_home_comes_before_the_path() {
     assert!(prepared.notices.is_empty());
     let (prepared, _) = with_home("nowhere").ready().await;
     assert_eq!(prepared.interpreter.unwrap().version, "17.0.15");
-    assert!(prepared.notices[0].message.starts_with("JAVA_HOME names "), "{:?}", prepared.notices);
+    assert!(prepared.notices[0].message.starts_with("JAVA_HOME is "), "{:?}", prepared.notices);
 }
 
 #[tokio::test]
-async fn a_missing_or_old_java_is_refused() {
+async fn a_missing_or_old_java_is_rejected() {
     let (app, tools) = (Folder::new(), Folder::new());
     let (error, fix) = java(&app).variable("PATH", "").variable("JAVA_HOME", "/opt/none").refused().await;
     let expected = "Java was not found: looked for /opt/none/bin/java (JAVA_HOME) and java on the PATH";
@@ -44,7 +44,7 @@ async fn a_missing_or_old_java_is_refused() {
 }
 
 #[tokio::test]
-async fn sources_are_answered_with_the_packaged_app_or_how_to_make_it() {
+async fn sources_report_the_packaged_app_or_how_to_build_it() {
     let (app, tools) = (Folder::new(), Folder::new());
     stub_java(&tools, "java", "17");
     let start = || java(&app).variable("PATH", &tools.0);

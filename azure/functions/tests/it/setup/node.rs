@@ -9,7 +9,7 @@ fn node(app: &Folder) -> Preparation {
     Preparation::of(WorkerRuntime::Node, app)
 }
 
-/// An app whose build copies `src/index.ts`, and that has its packages.
+/// Writes an app with its packages, whose build copies `src/index.ts`.
 fn built_by_copying(app: &Folder, main: &str) {
     let build = "node -e \\\"const f=require('fs');f.mkdirSync('dist/functions',{recursive:true});\
                  f.copyFileSync('src/index.ts','dist/functions/index.js')\\\"";
@@ -53,7 +53,7 @@ async fn a_fresh_app_is_installed_and_built_once_and_again_when_it_changes() {
 }
 
 #[tokio::test]
-async fn missing_output_without_install_is_answered_with_the_command() {
+async fn missing_output_without_install_reports_the_command() {
     let app = Folder::new();
     built_by_copying(&app, "dist/functions/*.js");
     installed(&app);
@@ -79,7 +79,7 @@ async fn sources_newer_than_the_output_are_built_again() {
     assert_eq!(steps, ["Building the app: sources are newer than its output"]);
     assert_eq!(app.read("dist/functions/index.js"), "// source\n");
 
-    // A build that left its output as old as it was is not repeated for ever.
+    // A build that did not update its output is not repeated forever.
     age(&app, "dist/functions/index.js", 60);
     age(&app, "src/index.ts", 30);
     let (_, steps) = node(&app).ready().await;
@@ -92,7 +92,7 @@ async fn a_build_that_does_not_write_main_is_reported() {
     built_by_copying(&app, "lib/index.js");
     installed(&app);
     let (error, fix) = node(&app).refused().await;
-    assert!(error.to_string().ends_with("lib/index.js, though the build ran"), "{error}");
+    assert!(error.to_string().ends_with("lib/index.js, although the build ran"), "{error}");
     assert!(fix.contains("\"main\" of package.json"), "{fix}");
 }
 
@@ -120,14 +120,14 @@ async fn an_app_of_the_older_model_needs_neither_library_nor_main() {
 }
 
 #[tokio::test]
-async fn an_app_without_anything_is_told_what_is_missing() {
+async fn an_empty_app_reports_what_is_missing() {
     let app = Folder::new();
     let (prepared, _) = node(&app).ready().await;
     assert_eq!(prepared.notices[0].message, "the app has no package.json");
     app.write("package.json", r#"{"main":"dist/index.js"}"#);
     let (prepared, _) = node(&app).ready().await;
     let messages: Vec<_> = prepared.notices.iter().map(|notice| notice.message.as_str()).collect();
-    let library = "@azure/functions is not installed, and package.json does not ask for it";
+    let library = "@azure/functions is not installed, and package.json does not list it";
     assert_eq!(messages, [library, "no file matches \"main\" of package.json: dist/index.js"]);
 }
 
@@ -141,7 +141,7 @@ async fn an_invalid_package_json_is_reported_with_its_place() {
 }
 
 #[tokio::test]
-async fn a_missing_or_old_node_is_refused() {
+async fn a_missing_or_old_node_is_rejected() {
     let (app, tools) = (Folder::new(), Folder::new());
     let (error, fix) = node(&app).variable("PATH", "").refused().await;
     assert_eq!(error.to_string(), "Node was not found: looked for node on the PATH");
@@ -151,7 +151,7 @@ async fn a_missing_or_old_node_is_refused() {
     );
     tools.stub("node", "echo v16.20.2");
     let (error, _) = node(&app).variable("PATH", &tools.0).refused().await;
-    assert!(error.to_string().ends_with("node is Node 16.20.2, and 18 or newer is needed"), "{error}");
+    assert!(error.to_string().ends_with("node is Node 16.20.2, but 18 or newer is required"), "{error}");
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
-//! Package managers: which one installs, with which arguments, and when nothing is installed.
+//! Package managers: which one is used, with which arguments, and when nothing is installed.
 
 use super::{Folder, Preparation, SetupError, WorkerRuntime};
 
-/// A PATH with a Node and the named managers, which log their arguments and install the library.
+/// A PATH with Node and the named managers, which log their arguments and install the library.
 struct Tools(Folder);
 
 impl Tools {
@@ -41,7 +41,7 @@ fn app() -> Folder {
 }
 
 #[tokio::test]
-async fn npm_obeys_a_lock_file_and_takes_changes_on() {
+async fn npm_uses_a_lock_file_and_installs_changes() {
     let (app, tools) = (app(), Tools::with(&["npm"]));
     app.write("package-lock.json", "{}");
     tools.start(&app).ready().await;
@@ -71,7 +71,7 @@ async fn the_lock_file_chooses_the_manager() {
 }
 
 #[tokio::test]
-async fn npm_stands_in_for_a_missing_manager_with_a_notice() {
+async fn npm_replaces_a_missing_manager_with_a_notice() {
     let (app, tools) = (app(), Tools::with(&["npm"]));
     app.write("yarn.lock", "");
     let (prepared, _) = tools.start(&app).ready().await;
@@ -92,7 +92,7 @@ async fn development_packages_are_installed_in_production_too() {
 }
 
 #[tokio::test]
-async fn packages_of_the_user_are_left_alone() {
+async fn packages_of_the_user_are_not_changed() {
     let (app, tools) = (app(), Tools::with(&["npm"]));
     app.write("node_modules/@azure/functions/package.json", "{}");
     tools.start(&app).ready().await;
@@ -118,7 +118,7 @@ async fn packages_hoisted_to_a_folder_above_are_found() {
 }
 
 #[tokio::test]
-async fn missing_packages_without_install_are_answered_with_the_command() {
+async fn missing_packages_without_install_report_the_command() {
     let (app, tools) = (app(), Tools::with(&["npm"]));
     app.write("package-lock.json", "{}");
     let (error, fix) = tools.start(&app).no_install().refused().await;

@@ -1,4 +1,4 @@
-//! Python: which interpreter is used, and what its absence, age or bareness is answered with.
+//! Python: which interpreter is used, and the errors for a missing, old or incomplete one.
 
 use std::process::Command;
 
@@ -8,13 +8,14 @@ fn python(app: &Folder) -> Preparation {
     Preparation::of(WorkerRuntime::Python, app)
 }
 
-/// The machine's Python itself, not a shim.
+/// Returns the machine's Python itself, not a shim.
 pub(super) fn real_python() -> String {
     let output = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// A `python3` in `tools` that is the real one after `patch`, without packages, and answers `-m venv` itself.
+/// Writes a `python3` in `tools` that runs the real one after `patch`, without packages, and handles
+/// `-m venv` itself.
 fn stub_python(tools: &Folder, patch: &str) {
     let real = real_python();
     let script = format!(
@@ -83,7 +84,7 @@ async fn without_install_the_commands_are_named_and_nothing_is_created() {
 }
 
 #[tokio::test]
-async fn a_missing_requirements_file_is_asked_for() {
+async fn a_missing_requirements_file_is_reported() {
     let (app, tools) = (Folder::new(), Folder::new());
     stub_python(&tools, "pass");
     let (error, fix) = python(&app).variable("PATH", &tools.0).refused().await;
@@ -94,7 +95,7 @@ async fn a_missing_requirements_file_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_missing_python_is_answered_with_how_to_install_it() {
+async fn a_missing_python_reports_how_to_install_it() {
     let app = Folder::new();
     app.write("requirements.txt", "azure-functions\n");
     let (error, fix) = python(&app).variable("PATH", "").refused().await;
@@ -107,13 +108,13 @@ async fn a_missing_python_is_answered_with_how_to_install_it() {
 }
 
 #[tokio::test]
-async fn an_old_python_is_refused() {
+async fn an_old_python_is_rejected() {
     let (app, tools) = (Folder::new(), Folder::new());
     app.write("requirements.txt", "azure-functions\n");
     stub_python(&tools, "sys.version_info = (3, 8, 20)");
     let (error, _) = python(&app).variable("PATH", &tools.0).refused().await;
     assert!(matches!(&error, SetupError::TooOld { version, .. } if version == "3.8.20"), "{error}");
-    assert!(error.to_string().ends_with("is Python 3.8.20, and 3.9 or newer is needed"), "{error}");
+    assert!(error.to_string().ends_with("is Python 3.8.20, but 3.9 or newer is required"), "{error}");
 }
 
 #[tokio::test]
@@ -127,7 +128,7 @@ async fn the_second_name_is_tried_when_the_first_is_too_old() {
 }
 
 #[tokio::test]
-async fn a_python_that_does_not_run_is_reported_with_its_words() {
+async fn a_python_that_does_not_run_is_reported_with_its_output() {
     let (app, tools) = (Folder::new(), Folder::new());
     tools.stub("python3", "echo \"pyenv: version '3.99' is not installed\" >&2; exit 127");
     let (error, _) = python(&app).variable("PATH", &tools.0).refused().await;
@@ -136,14 +137,14 @@ async fn a_python_that_does_not_run_is_reported_with_its_words() {
 }
 
 #[tokio::test]
-async fn a_python_without_venv_is_answered_with_the_debian_package() {
+async fn a_python_without_venv_reports_the_debian_package() {
     let (app, tools) = (Folder::new(), Folder::new());
     app.write("requirements.txt", "azure-functions\n");
     stub_python(&tools, "pass");
     let (error, fix) = python(&app).variable("PATH", &tools.0).refused().await;
     assert!(matches!(error, SetupError::NoModule { module: "venv", .. }), "{error}");
     assert!(fix.starts_with("sudo apt install python3-venv"), "{fix}");
-    assert!(!app.path(".venv").exists(), "what was half created is gone");
+    assert!(!app.path(".venv").exists(), "the partial environment is deleted");
 }
 
 #[tokio::test]
@@ -166,16 +167,19 @@ async fn a_deployed_app_runs_on_the_systems_python_with_its_own_packages() {
 }
 
 #[tokio::test]
-async fn a_named_interpreter_has_to_be_there() {
+async fn a_named_interpreter_must_exist() {
     let app = Folder::new();
     let (error, _) = python(&app).executable("tools/python3").refused().await;
-    assert_eq!(error.to_string(), "Python was not found: looked for tools/python3, which the settings name");
+    assert_eq!(
+        error.to_string(),
+        "Python was not found: looked for tools/python3, as configured in the settings"
+    );
     let (error, _) = python(&app).executable("python9").refused().await;
-    assert!(error.to_string().contains("python9 on the PATH, which the settings name"), "{error}");
+    assert!(error.to_string().contains("python9 on the PATH, as configured in the settings"), "{error}");
 }
 
 #[tokio::test]
-async fn packages_of_a_named_system_python_are_left_to_its_owner() {
+async fn packages_of_a_named_system_python_are_not_changed() {
     let (app, tools) = (Folder::new(), Folder::new());
     app.write("requirements.txt", "azure-functions\n");
     stub_python(&tools, "pass");

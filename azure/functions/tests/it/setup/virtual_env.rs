@@ -1,4 +1,4 @@
-//! Virtual environments: whose they are, what is installed into them, and which are broken.
+//! Virtual environments: who owns them, what is installed into them, and which are broken.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,13 +12,13 @@ fn python(app: &Folder) -> Preparation {
     Preparation::of(WorkerRuntime::Python, app)
 }
 
-/// Makes a virtual environment as a user would.
+/// Creates a virtual environment as a user would.
 fn make(folder: &Path, flags: &[&str]) {
     let made = Command::new(real_python()).args(["-m", "venv"]).args(flags).arg(folder).output().unwrap();
     assert!(made.status.success(), "{made:?}");
 }
 
-/// Makes one without pip, in which `azure.functions` is found.
+/// Creates one without pip that contains `azure.functions`.
 fn make_complete(folder: &Path) {
     make(folder, &["--without-pip"]);
     let ask = "import sysconfig; print(sysconfig.get_path('purelib'))";
@@ -29,7 +29,8 @@ fn make_complete(folder: &Path) {
     fs::write(package.join("__init__.py"), "").unwrap();
 }
 
-/// Writes a wheel of a package that has only `azure.functions`: pip installs it in a second, from no network.
+/// Writes a wheel of a package that has only `azure.functions`. pip installs it in a second, without a
+/// network.
 fn write_wheel(app: &Folder) {
     let script = r#"
 import sys, zipfile
@@ -47,7 +48,7 @@ with zipfile.ZipFile(sys.argv[1] + "/" + name, "w") as wheel:
 }
 
 #[tokio::test]
-async fn one_of_the_users_is_installed_into_only_if_the_library_is_missing() {
+async fn the_users_environment_gets_packages_only_if_the_library_is_missing() {
     let app = Folder::new();
     make(&app.path("venv"), &[]);
     write_wheel(&app);
@@ -63,7 +64,7 @@ async fn one_of_the_users_is_installed_into_only_if_the_library_is_missing() {
 }
 
 #[tokio::test]
-async fn a_complete_one_of_the_users_is_left_alone() {
+async fn a_complete_environment_of_the_user_is_not_changed() {
     let app = Folder::new();
     make_complete(&app.path("env"));
     app.write("requirements.txt", "--no-index\nno-such-package\n");
@@ -73,7 +74,7 @@ async fn a_complete_one_of_the_users_is_left_alone() {
 }
 
 #[tokio::test]
-async fn one_without_pip_is_answered_with_how_to_get_it() {
+async fn an_environment_without_pip_reports_how_to_get_it() {
     let app = Folder::new();
     make(&app.path(".venv"), &["--without-pip"]);
     app.write("requirements.txt", "azure-functions\n");
@@ -83,7 +84,7 @@ async fn one_without_pip_is_answered_with_how_to_get_it() {
 }
 
 #[tokio::test]
-async fn the_apps_own_comes_before_the_active_one() {
+async fn the_apps_own_environment_comes_before_the_active_one() {
     let (app, other) = (Folder::new(), Folder::new());
     make_complete(&other.path("active"));
     let active = || python(&app).variable("VIRTUAL_ENV", other.path("active"));
@@ -100,7 +101,7 @@ async fn the_apps_own_comes_before_the_active_one() {
 }
 
 #[tokio::test]
-async fn an_active_one_that_is_gone_is_ignored_with_a_notice() {
+async fn a_deleted_active_environment_is_ignored_with_a_notice() {
     let app = Folder::new();
     app.write(".python_packages/lib/site-packages/azure/functions/__init__.py", "");
     let (prepared, _) = python(&app).variable("VIRTUAL_ENV", "/no/such").ready().await;
@@ -108,7 +109,7 @@ async fn an_active_one_that_is_gone_is_ignored_with_a_notice() {
 }
 
 #[tokio::test]
-async fn a_broken_one_of_the_users_is_reported_and_kept() {
+async fn a_broken_environment_of_the_user_is_reported_and_kept() {
     let app = Folder::new();
     app.write("requirements.txt", "azure-functions\n");
     app.write(".venv/pyvenv.cfg", "home = /gone\n");
@@ -121,10 +122,10 @@ async fn a_broken_one_of_the_users_is_reported_and_kept() {
 }
 
 #[tokio::test]
-async fn one_of_ours_whose_creation_was_given_up_is_made_anew() {
+async fn an_environment_whose_creation_was_cancelled_is_created_again() {
     let app = Folder::new();
     write_wheel(&app);
-    // Python is there early; pip comes last, from a process that the creating one starts.
+    // Python exists early. pip comes last, from a child process.
     let begun = app.path(".venv/bin/python");
     tokio::select! {
         _ = python(&app).run() => panic!("it takes longer than that to install pip"),
@@ -134,13 +135,13 @@ async fn one_of_ours_whose_creation_was_given_up_is_made_anew() {
     assert!(matches!(error, SetupError::BrokenVirtualEnv { .. }), "{error}");
     let (prepared, steps) = python(&app).ready().await;
     assert_eq!(steps.len(), 2, "{steps:?}");
-    assert!(prepared.notices[0].message.ends_with("it was made anew"), "{:?}", prepared.notices);
+    assert!(prepared.notices[0].message.ends_with("it was created again"), "{:?}", prepared.notices);
     let (_, steps) = python(&app).ready().await;
     assert_eq!(steps, [""; 0]);
 }
 
 #[tokio::test]
-async fn a_folder_that_holds_something_else_is_not_overwritten() {
+async fn a_folder_with_other_files_is_not_overwritten() {
     let app = Folder::new();
     app.write("requirements.txt", "azure-functions\n");
     app.write(".venv/notes.txt", "mine");
@@ -151,7 +152,7 @@ async fn a_folder_that_holds_something_else_is_not_overwritten() {
 }
 
 #[tokio::test]
-async fn a_failed_install_is_tried_again_and_a_useless_one_is_not() {
+async fn a_failed_install_is_retried_and_a_useless_one_is_not() {
     let app = Folder::new();
     app.write("requirements.txt", "--no-index\nno-such-package-anywhere\n");
     for _ in 0..2 {
@@ -174,7 +175,7 @@ async fn a_failed_install_is_tried_again_and_a_useless_one_is_not() {
     let (_, steps) = python(&app).ready().await;
     assert_eq!(steps, ["Installing requirements.txt into .venv: requirements.txt or Python has changed"]);
 
-    // Ours too is reported when its Python is gone; only an install would make it anew.
+    // Our own environment is reported too when its Python is deleted. Only an install creates it again.
     let link = app.path(".venv/bin/python");
     fs::remove_file(&link).unwrap();
     symlink("/gone/python3", &link).unwrap();

@@ -1,15 +1,15 @@
-//! The character filter `html_strip`: text without tags, with entities as the characters they stand for.
+//! The character filter `html_strip`. It removes tags and decodes entities.
 
 use super::EditedText;
 
-/// Elements inside a line: their tags vanish. Tags of all others become a line break, so that words stay apart.
+/// Inline elements, whose tags are removed. All other tags become a line break, so that words stay separate.
 const INLINE: [&str; 33] = [
     "a", "abbr", "acronym", "b", "basefont", "bdo", "big", "cite", "code", "dfn", "em", "font", "i", "img",
     "input", "kbd", "label", "mark", "q", "s", "samp", "select", "small", "span", "strike", "strong", "sub",
     "sup", "textarea", "time", "tt", "u", "var",
 ];
 
-/// The names of U+00A0 to U+00FF in order.
+/// The entity names of U+00A0 to U+00FF in order.
 const LATIN: [&str; 96] = [
     "nbsp", "iexcl", "cent", "pound", "curren", "yen", "brvbar", "sect", "uml", "copy", "ordf", "laquo",
     "not", "shy", "reg", "macr", "deg", "plusmn", "sup2", "sup3", "acute", "micro", "para", "middot",
@@ -49,7 +49,8 @@ const OTHERS: [(&str, char); 24] = [
     ("ensp", ' '),
 ];
 
-/// What the rest of the text is known not to have; without it a text of openings would be searched again and again.
+/// Terminators that the rest of the text does not contain. This avoids searching the rest again for
+/// every unterminated opening.
 #[derive(Default)]
 struct MissingTerminators {
     bracket: bool,
@@ -83,13 +84,13 @@ pub(crate) fn strip(text: &str, edited: &mut EditedText) {
     edited.keep_to(text, text.len());
 }
 
-/// A tag, a comment, a script: its length and what stands in its place. None when `<` is only a character.
+/// Returns the length of a tag, comment or script and its replacement. Returns `None` if `<` is plain text.
 fn markup(text: &str, missing: &mut MissingTerminators) -> Option<(usize, Option<char>)> {
     if missing.bracket {
         return None;
     }
     if text.starts_with("<!--") {
-        // A comment that never ends is text.
+        // An unterminated comment is text.
         let end = if missing.comment_end { None } else { text.get(4..)?.find("-->") };
         missing.comment_end |= end.is_none();
         return end.map(|length| (length + 7, None));
@@ -118,14 +119,14 @@ fn markup(text: &str, missing: &mut MissingTerminators) -> Option<(usize, Option
         let known = if is("script") { &mut missing.script_end } else { &mut missing.style_end };
         let end = if *known { None } else { closing(text.get(length..)?, name) };
         *known |= end.is_none();
-        // A script that never ends: only its tag goes.
+        // If the script is unterminated, only its tag is removed.
         return Some((length + end.unwrap_or_default(), Some('\n')));
     }
     let inline = INLINE.iter().any(|known| is(known));
     Some((length, if inline { None } else { Some('\n') }))
 }
 
-/// Up to and with the `>` that is not inside quotes.
+/// Returns the length of the tag, up to and including the first `>` outside quotes.
 fn tag_length(text: &str) -> Option<usize> {
     let mut quote = None;
     for (at, byte) in text.bytes().enumerate() {
@@ -136,11 +137,11 @@ fn tag_length(text: &str) -> Option<usize> {
             _ => {}
         }
     }
-    // A quote that never closes: the first `>` ends the tag all the same.
+    // If a quote is unterminated, the first `>` ends the tag.
     text.find('>').map(|at| at + 1)
 }
 
-/// Where the element that is open ends, with its closing tag.
+/// Returns the end of the open element, including its closing tag.
 fn closing(text: &str, name: &str) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -168,7 +169,7 @@ fn entity(text: &str) -> Option<(usize, char)> {
     } else {
         OTHERS.iter().find(|(known, _)| *known == name)?.1
     };
-    // A word never ends at a hard space otherwise.
+    // Use a plain space, because a no-break space would not end a word.
     Some((end + 2, if c == '\u{a0}' { ' ' } else { c }))
 }
 
@@ -177,7 +178,7 @@ mod tests {
     use super::super::CharFilter;
 
     #[test]
-    fn openings_without_ends_take_no_time() {
+    fn unterminated_openings_are_fast() {
         for opening in ["<a ", "<!--", "<script>", "<a '", "</", "<!", "&", "<style></"] {
             let text = opening.repeat(200_000);
             assert!(CharFilter::HtmlStrip.apply(&text, usize::MAX).text.len() <= text.len());
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_go_and_entities_become_characters() {
+    fn tags_are_removed_and_entities_become_characters() {
         for (text, expected) in [
             ("<p>one</p><p>two</p>", "\none\n\ntwo\n"),
             ("un<b>believ</b>able", "unbelievable"),

@@ -1,4 +1,4 @@
-//! `cjk_bigram`: scripts without spaces are indexed as pairs of neighbouring characters.
+//! `cjk_bigram`: indexes scripts without spaces as pairs of neighbouring characters.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ pub(crate) enum CjkScript {
 pub(crate) struct CjkBigramTokenFilter {
     pub(crate) ignored: Vec<CjkScript>,
     pub(crate) unigrams: bool,
-    /// Thai and its neighbours too, by syllable-like pieces.
+    /// Also pairs Thai, Lao, Khmer and Burmese, by pieces similar to syllables.
     pub(crate) unspaced: bool,
     state: CjkBigramState,
 }
@@ -26,7 +26,7 @@ pub(crate) struct CjkBigramTokenFilter {
 #[derive(Clone, Default)]
 struct CjkBigramState {
     positions: TokenPositions,
-    /// The last character, the position it came at, and whether it already is in a pair.
+    /// The last character, and whether it is already part of a pair.
     last: Option<(AnalysisToken, bool)>,
 }
 
@@ -43,7 +43,7 @@ impl CjkBigramTokenFilter {
             && text.chars().all(|c| script(c).is_some_and(|script| !self.ignored.contains(&script)))
     }
 
-    /// `joined`: known to follow the last one, whatever the offsets say.
+    /// Adds one character. `joined` means that it follows the last one, regardless of the offsets.
     fn unit(&mut self, unit: AnalysisToken, joined: bool, output: &mut VecDeque<AnalysisToken>) {
         let position = unit.token.position;
         let from = unit.token.offset_from;

@@ -1,4 +1,4 @@
-//! `word_delimiter`: words cut at marks, at changes of case, and between letters and digits.
+//! `word_delimiter`: splits words at punctuation, at case changes, and between letters and digits.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl Default for WordDelimiterOptions {
 enum DelimiterCharClass {
     Lower,
     Upper,
-    /// A letter without case.
+    /// A letter of a script without case.
     Letter,
     Digit,
     Mark,
@@ -60,7 +60,7 @@ struct DelimitedPart {
     number: bool,
 }
 
-/// A word to give: which parts it spans, and whether it stands where the first of them stands.
+/// A token to emit: the parts it covers, and whether it joins several of them.
 struct DelimitedSpan {
     first: usize,
     start: usize,
@@ -152,7 +152,7 @@ impl WordDelimiterOptions {
         if self.catenate_all && !whole_run {
             join(0, parts);
         }
-        // A single part that is not given as a part is still given when its kind is joined.
+        // A single part that is not emitted as a part is still emitted if parts of its kind are joined.
         if let ([part], true) = (parts, spans.is_empty()) {
             let joins = if part.number { self.catenate_numbers } else { self.catenate_words };
             if joins || self.catenate_all {
@@ -185,7 +185,7 @@ impl FilterStage for WordDelimiterTokenFilter {
             same.token.position = at;
             output.push_back(same);
         }
-        // The part that the current position belongs to; joined parts stay where their first part is.
+        // The part at the current position. Joined parts have the position of their first part.
         let mut part = None;
         for span in options.spans(text, &parts) {
             let position = match placed {

@@ -1,10 +1,10 @@
-//! Changes of single characters: case, ASCII folding, and what Lucene calls normalization of a script.
+//! Changes of single characters: case, ASCII folding, and Lucene's script normalizations.
 
 use std::sync::LazyLock;
 
 use tantivy::tokenizer::{AsciiFoldingFilter, RawTokenizer, TextAnalyzer, TokenStream as _};
 
-/// A normalization with a name of its own.
+/// A named script normalization of Lucene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScriptNormalization {
     Arabic,
@@ -12,18 +12,18 @@ pub(crate) enum ScriptNormalization {
     Hindi,
     Indic,
     Persian,
-    /// `ae`, `oe` and their relatives become the Nordic letters.
+    /// Replaces `ae`, `oe` and similar spellings by the Nordic letters.
     ScandinavianNormal,
-    /// Nordic letters become `a` and `o`.
+    /// Replaces Nordic letters by `a` and `o`.
     ScandinavianFolding,
     Sorani,
-    /// Half-width Katakana to full-width, full-width ASCII to ASCII.
+    /// Replaces half-width Katakana by full-width Katakana, and full-width ASCII by ASCII.
     CjkWidth,
-    /// Without accents, one sigma.
+    /// Removes accents and uses one form of sigma.
     Greek,
 }
 
-/// Lower case, character by character as Lucene does: one character never becomes two.
+/// Converts to lower case character by character, as Lucene does. One character never becomes two.
 pub(crate) fn lower(text: &mut String) {
     if text.is_ascii() {
         text.make_ascii_lowercase();
@@ -53,7 +53,7 @@ pub(crate) fn upper(text: &mut String) {
         .collect();
 }
 
-/// Turkish has an `i` with and one without a dot, in both cases.
+/// Converts to lower case by the Turkish rules for dotted and dotless `i`.
 pub(crate) fn lower_turkish(text: &mut String) {
     if text.contains(['I', 'İ', '\u{307}']) {
         *text = text.replace("I\u{307}", "i").replace('I', "ı").replace('İ', "i").replace("i\u{307}", "i");
@@ -61,7 +61,7 @@ pub(crate) fn lower_turkish(text: &mut String) {
     lower(text);
 }
 
-/// Irish: the `t` and `n` before a capital vowel are set off with a hyphen.
+/// Converts to lower case by the Irish rules: a `t` or `n` before a capital vowel gets a hyphen.
 pub(crate) fn lower_irish(text: &mut String) {
     let mut chars = text.chars();
     if let (Some(first @ ('n' | 't')), Some('A' | 'E' | 'I' | 'O' | 'U' | 'Á' | 'É' | 'Í' | 'Ó' | 'Ú')) =
@@ -73,7 +73,8 @@ pub(crate) fn lower_irish(text: &mut String) {
     lower(text);
 }
 
-/// Letters, digits and signs beyond ASCII become their ASCII relatives, where there are any.
+/// Replaces letters, digits and symbols beyond ASCII by their ASCII equivalents, where they exist.
+/// Returns whether the text changed.
 pub(crate) fn fold(text: &mut String) -> bool {
     if text.is_ascii() {
         return false;
@@ -96,7 +97,8 @@ pub(crate) fn fold(text: &mut String) -> bool {
 }
 
 fn ascii_of(c: char) -> Option<&'static str> {
-    /// The filter of tantivy knows the table but gives only whole texts; asked once for all characters, it is a table.
+    /// The folding table of tantivy. Its filter only converts whole texts, so the table is built once
+    /// by converting every character.
     static TABLE: LazyLock<Vec<(char, String)>> = LazyLock::new(|| {
         let known = || ('\u{a0}'..='\u{2fff}').chain('\u{a700}'..='\u{a7ff}').chain('\u{fb00}'..='\u{ffff}');
         let mut all = String::new();
@@ -155,13 +157,14 @@ impl ScriptNormalization {
     }
 }
 
-/// `ß` is `ss`, umlauts lose their dots, and so do `ae`, `oe` and (not after `q` or a vowel) `ue`.
+/// Replaces `ß` by `ss`, umlauts by their base vowels, `ae` by `a`, `oe` by `o`, and `ue` by `u` unless
+/// it follows `q` or a vowel.
 fn german(text: &str) -> String {
     #[derive(PartialEq)]
     enum PrecedingLetter {
-        /// A vowel whose `e` would be an umlaut's.
+        /// A vowel that forms an umlaut with a following `e`.
         Umlaut,
-        /// What makes a following `u` no umlaut: other vowels and `q`.
+        /// A letter after which `u` does not form an umlaut: another vowel or `q`.
         Vowel,
         Else,
     }
@@ -216,7 +219,7 @@ fn arabic(c: char) -> Option<char> {
         'آ' | 'أ' | 'إ' => Some('ا'),
         'ى' => Some('ي'),
         'ة' => Some('ه'),
-        // Tatweel and the signs for short vowels.
+        // Tatweel and the short vowel marks.
         '\u{640}' | '\u{64b}'..='\u{652}' => None,
         other => Some(other),
     }
@@ -246,7 +249,7 @@ fn sorani(c: char) -> Option<char> {
 fn hindi(c: char) -> Option<char> {
     match c {
         'ँ' => Some('ं'),
-        // Nukta and virama, and the marks that join or part letters.
+        // Nukta, virama, and the marks that join or separate letters.
         '\u{93c}' | '\u{94d}' | '\u{200c}' | '\u{200d}' => None,
         '\u{929}' => Some('\u{928}'),
         '\u{931}' => Some('\u{930}'),
@@ -283,7 +286,7 @@ fn greek(c: char) -> char {
     }
 }
 
-/// Half-width Katakana from U+FF65 on.
+/// The full-width forms of half-width Katakana, from U+FF65 on.
 const KATAKANA: [char; 59] = [
     '・', 'ヲ', 'ァ', 'ィ', 'ゥ', 'ェ', 'ォ', 'ャ', 'ュ', 'ョ', 'ッ', 'ー', 'ア', 'イ', 'ウ', 'エ', 'オ',
     'カ', 'キ', 'ク', 'ケ', 'コ', 'サ', 'シ', 'ス', 'セ', 'ソ', 'タ', 'チ', 'ツ', 'テ', 'ト', 'ナ', 'ニ',
@@ -296,7 +299,7 @@ fn cjk_width(text: &str) -> String {
     for c in text.chars() {
         match c {
             '！'..='～' => output.push(char::from_u32(c as u32 - 0xfee0).unwrap_or(c)),
-            // A mark after the letter it voices: both are one letter in full width.
+            // A letter and the voicing mark after it become one full-width letter.
             '\u{ff9e}' | '\u{ff9f}' => {
                 let step = if c == '\u{ff9e}' { 1 } else { 2 };
                 match output.pop() {
@@ -336,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn folding_gives_ascii_relatives() {
+    fn folding_gives_ascii_equivalents() {
         let folded = |text| after(|text| _ = fold(text), text);
         assert_eq!(folded("Café Ærø Straße ﬁn ①"), "Cafe AEro Strasse fin 1");
         assert_eq!(folded("Łódź Đà Nẵng"), "Lodz Da Nang");

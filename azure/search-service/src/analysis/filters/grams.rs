@@ -1,4 +1,4 @@
-//! Pieces of words, words in groups: n-grams, shingles, common grams.
+//! N-grams, shingles and common grams.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -6,12 +6,13 @@ use std::sync::Arc;
 use super::stage::{FilterStage, with_text};
 use super::step::{AnalysisToken, lowered};
 
-/// `nGram`: all pieces of `min` to `max` characters.
+/// `nGram`: emits all substrings of `min` to `max` characters.
 #[derive(Clone)]
 pub(crate) struct NGramTokenFilter {
     pub(crate) min: usize,
     pub(crate) max: usize,
-    /// The word at hand and where the next pieces begin. Pieces come in portions: there may be many.
+    /// The current token and the start of its next n-grams. They are emitted in portions,
+    /// because there may be many.
     pub(crate) current: Option<(AnalysisToken, usize)>,
 }
 
@@ -32,7 +33,7 @@ impl FilterStage for NGramTokenFilter {
     }
 }
 
-/// `edgeNGram`: pieces from the start of a word, or up to its end.
+/// `edgeNGram`: emits n-grams from the start of a token, or up to its end.
 #[derive(Clone)]
 pub(crate) struct EdgeNGramTokenFilter {
     pub(crate) min: usize,
@@ -53,10 +54,10 @@ impl FilterStage for EdgeNGramTokenFilter {
     }
 }
 
-/// A longer shingle is not given: Lucene takes no longer term, in bytes.
+/// The maximum length of a shingle in bytes. It is Lucene's maximum term length.
 const LONGEST_SHINGLE: usize = 32_766;
 
-/// `shingle`: neighbours joined.
+/// `shingle`: joins neighbouring tokens.
 #[derive(Clone)]
 pub(crate) struct ShingleTokenFilter {
     pub(crate) min: usize,
@@ -64,10 +65,11 @@ pub(crate) struct ShingleTokenFilter {
     pub(crate) unigrams: bool,
     pub(crate) unigrams_if_alone: bool,
     pub(crate) separator: Arc<str>,
-    /// Stands where a word was removed.
+    /// Replaces a removed token.
     pub(crate) filler: Arc<str>,
     pub(crate) window: VecDeque<(usize, Option<AnalysisToken>)>,
-    /// What follows the window. Shingles come in portions: those of a whole window may be large.
+    /// The tokens after the window. Shingles are emitted in portions, because those of a whole
+    /// window may be large.
     pub(crate) waiting: VecDeque<(usize, Option<AnalysisToken>)>,
     pub(crate) ended: bool,
     pub(crate) any: bool,
@@ -89,7 +91,7 @@ impl ShingleTokenFilter {
         }
     }
 
-    /// All that begins with the first word of the window, which then leaves it.
+    /// Emits all shingles that begin with the first token of the window, and removes that token.
     fn emit_window(&mut self, output: &mut VecDeque<AnalysisToken>) {
         let mut text = String::new();
         let mut real: Option<(usize, usize)> = None;
@@ -135,7 +137,8 @@ impl FilterStage for ShingleTokenFilter {
         let position = term.token.position;
         if let Some((last, _)) = self.window.back() {
             let first_gap = last + 1;
-            // Shingles of nothing but fillers are not given, so more of them than fit are not needed.
+            // Shingles of fillers only are not emitted, so more fillers than fit into the
+            // window are not needed.
             self.waiting.extend((first_gap..position).take(self.max).map(|gap| (gap, None)));
         }
         self.waiting.push_back((position, Some(term)));
@@ -160,12 +163,12 @@ impl FilterStage for ShingleTokenFilter {
     }
 }
 
-/// `common_grams`: a common word is joined to its neighbours, so that phrases with it are found quickly.
+/// `common_grams`: joins a common word to its neighbours, so that phrases with it are found quickly.
 #[derive(Clone)]
 pub(crate) struct CommonGramTokenFilter {
     pub(crate) words: Arc<HashSet<String>>,
     pub(crate) ignore_case: bool,
-    /// For queries: words that are in a pair are not given alone.
+    /// Query mode: words in a pair are not emitted alone.
     pub(crate) query: bool,
     pub(crate) last: Option<(AnalysisToken, bool)>,
     /// Whether `last` ends a pair.

@@ -1,6 +1,6 @@
-//! Codes for how an English word sounds.
+//! Phonetic codes of English words.
 
-/// The encoders of `phonetic` that are here.
+/// The supported encoders of `phonetic`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PhoneticEncoder {
     Metaphone,
@@ -9,7 +9,7 @@ pub(crate) enum PhoneticEncoder {
 }
 
 impl PhoneticEncoder {
-    /// Empty for a text without letters from A to Z.
+    /// Returns the code. It is empty for a text without letters from A to Z.
     pub(crate) fn encode(self, text: &str) -> String {
         let letters = || text.chars().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_uppercase());
         let Some(first) = letters().next() else { return String::new() };
@@ -20,7 +20,7 @@ impl PhoneticEncoder {
                 let mut last = soundex(first);
                 for letter in letters().skip(1) {
                     let digit = soundex(letter);
-                    // H and W do not part two letters of one sound; vowels do.
+                    // H and W do not separate two letters of the same sound. Vowels do.
                     if matches!(letter, 'H' | 'W') {
                         continue;
                     }
@@ -51,7 +51,7 @@ impl PhoneticEncoder {
     }
 }
 
-/// The first of Lawrence Philips' encoders, cut to four signs as in Lucene.
+/// Lawrence Philips' Metaphone, limited to four characters as in Lucene.
 struct MetaphoneEncoder {
     letters: Vec<char>,
     code: String,
@@ -64,7 +64,7 @@ impl MetaphoneEncoder {
         let mut letters = letters;
         match letters.as_slice() {
             [single] => return single.to_string(),
-            // The first letter of these is silent.
+            // The first of these letters is silent.
             ['A', 'E', ..] | ['G' | 'K' | 'P', 'N', ..] | ['W', 'R', ..] => _ = letters.remove(0),
             ['W', 'H', ..] => _ = letters.remove(1),
             ['X', ..] => letters.splice(..1, ['S']).for_each(drop),
@@ -87,7 +87,7 @@ impl MetaphoneEncoder {
         at.checked_sub(1).is_some_and(|before| self.is(before, one_of))
     }
 
-    /// Adds the sign of the letter at this place, if it has one, and says how many letters are done.
+    /// Appends the code of the letter at this index, if any. Returns how many letters it consumed.
     fn step(&mut self, at: usize) -> usize {
         const FRONT: &str = "EIY";
         const VOWELS: &str = "AEIOU";

@@ -1,4 +1,4 @@
-//! Token filters that give several words for one, or need the neighbours of a word.
+//! Token filters that emit several tokens for one, or need the neighbours of a token.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -11,28 +11,29 @@ use super::step::{AnalysisToken, LONGEST_STEMMED, lowered};
 use super::stop_words::StopWords;
 use crate::analysis::char_filter::max_output;
 
-/// How many words a filter keeps at a time. Only n-grams, or patterns, of a text of megabytes come to so many, and
-/// all of them would not fit into memory.
+/// The maximum number of tokens that a filter keeps at a time. Only the n-grams or pattern matches of a
+/// text of megabytes reach it. All of them would not fit into memory.
 const MOST_KEPT: usize = 500_000;
 
-/// A filter at work on one text.
+/// A token filter while it processes one text.
 pub(crate) trait FilterStage {
-    /// Takes the next word. `original` is the text that offsets refer to.
+    /// Accepts the next token. `original` is the text that offsets refer to.
     fn push(&mut self, term: AnalysisToken, original: &str, output: &mut VecDeque<AnalysisToken>);
 
-    /// Gives more words of what it has, before the next one comes.
+    /// Emits more tokens from the filter's state, before the next token is pushed.
     fn emit_pending(&mut self, _output: &mut VecDeque<AnalysisToken>) {}
 
-    /// No word comes any more.
+    /// Ends the input and emits the remaining tokens.
     fn finish(&mut self, _output: &mut VecDeque<AnalysisToken>) {}
 
-    /// Whether nothing will come out any more, whatever goes in.
+    /// Whether the filter will emit nothing more, regardless of its input.
     fn is_closed(&self) -> bool {
         false
     }
 }
 
-/// Positions of a filter that gives more or fewer words than it takes: gaps stay, new words move the rest.
+/// The output positions of a filter that emits more or fewer tokens than it reads. Gaps are kept, and
+/// additional tokens shift the following positions.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TokenPositions {
     taken: Option<usize>,
@@ -40,7 +41,7 @@ pub(crate) struct TokenPositions {
 }
 
 impl TokenPositions {
-    /// The position of a word that came in at `position`.
+    /// Returns the output position of a token that was read at `position`.
     pub(crate) fn follow(&mut self, position: usize) -> usize {
         let gap = position.saturating_sub(self.taken.unwrap_or_default());
         let given = self.given.unwrap_or_default() + gap;
@@ -49,20 +50,21 @@ impl TokenPositions {
         given
     }
 
-    /// The position after the last one.
+    /// Returns the position after the last one.
     pub(crate) fn next_position(&mut self) -> usize {
         let given = self.given.map_or(0, |given| given + 1);
         self.given = Some(given);
         given
     }
 
-    /// A word was taken and gives no position of its own.
+    /// Records a token that was read and has no output position of its own.
     pub(crate) fn skip_position(&mut self, position: usize) {
         self.taken = Some(position);
     }
 }
 
-/// The offsets of a part of a word: exact when the word still is what the text has, else those of the whole.
+/// Returns the offsets of a part of a token. They are exact if the token has the same length as its
+/// source text. Otherwise they are those of the whole token.
 pub(crate) fn part_offsets(term: &AnalysisToken, original: &str, start: usize, end: usize) -> (usize, usize) {
     let token = &term.token;
     let (from, to) = (token.offset_from + start, token.offset_from + end);
@@ -74,7 +76,7 @@ pub(crate) fn part_offsets(term: &AnalysisToken, original: &str, start: usize, e
     }
 }
 
-/// A word at the same place with another text.
+/// Returns a token at the same position and offsets with another text.
 pub(crate) fn with_text(term: &AnalysisToken, text: impl Into<String>) -> AnalysisToken {
     let mut other = AnalysisToken { keyword: term.keyword, ..AnalysisToken::default() };
     other.token.text = text.into();
@@ -113,7 +115,7 @@ impl FilterStage for PhoneticPreservingOriginal {
     }
 }
 
-/// `keyword_repeat`: each word twice, once safe from stemmers.
+/// `keyword_repeat`: emits each token twice. Stemmers skip the first copy.
 #[derive(Clone)]
 pub(crate) struct KeywordRepeatTokenFilter;
 
@@ -125,7 +127,7 @@ impl FilterStage for KeywordRepeatTokenFilter {
     }
 }
 
-/// `limit`: the first words only.
+/// `limit`: emits only the first tokens.
 #[derive(Clone)]
 pub(crate) struct LimitTokenFilter(pub(crate) usize);
 
@@ -142,7 +144,8 @@ impl FilterStage for LimitTokenFilter {
     }
 }
 
-/// `unique`: each word once in the text, or once at a position. After [`MOST_KEPT`] words, new ones may come twice.
+/// `unique`: emits each token once per text, or once per position. After [`MOST_KEPT`] tokens, new ones
+/// may be repeated.
 #[derive(Clone, Default)]
 pub(crate) struct UniqueTokenFilter {
     pub(crate) at_position: bool,
@@ -165,7 +168,8 @@ impl FilterStage for UniqueTokenFilter {
     }
 }
 
-/// `stopwords` with `removeTrailing: false`: a stop word that ends the text may be the start of a longer word.
+/// `stopwords` with `removeTrailing: false`: keeps a stop word at the end of the text, because it may
+/// be the start of a longer word.
 #[derive(Clone)]
 pub(crate) struct StopExceptTrailing {
     pub(crate) words: StopWords,
@@ -193,7 +197,7 @@ impl FilterStage for StopExceptTrailing {
     }
 }
 
-/// `pattern_capture`: the groups of patterns as words of their own.
+/// `pattern_capture`: emits the groups of patterns as tokens.
 #[derive(Clone)]
 pub(crate) struct PatternCaptureTokenFilter {
     pub(crate) patterns: Arc<[Regex]>,
@@ -204,7 +208,8 @@ impl FilterStage for PatternCaptureTokenFilter {
     fn push(&mut self, term: AnalysisToken, _: &str, output: &mut VecDeque<AnalysisToken>) {
         let text = &term.token.text;
         let mut found: Vec<(usize, &str)> = Vec::new();
-        // Groups within groups, of many patterns, are a multiple of the word: what goes beyond this is left out.
+        // Nested groups of many patterns can be a multiple of the token's length. Groups beyond this
+        // limit are dropped.
         let mut room = max_output(text.len());
         'patterns: for pattern in self.patterns.iter() {
             for captures in pattern.captures_iter(text) {
@@ -232,10 +237,10 @@ impl FilterStage for PatternCaptureTokenFilter {
     }
 }
 
-/// `dictionary_decompounder`: words of a list that are inside a longer word.
+/// `dictionary_decompounder`: emits the dictionary words inside a longer word.
 #[derive(Clone)]
 pub(crate) struct DecompounderTokenFilter {
-    /// In lower case.
+    /// The dictionary, in lower case.
     pub(crate) words: Arc<HashSet<String>>,
     pub(crate) min_word: usize,
     pub(crate) min_part: usize,
@@ -248,7 +253,8 @@ impl FilterStage for DecompounderTokenFilter {
         let text = &term.token.text;
         let mut parts: Vec<AnalysisToken> = Vec::new();
         let bounds: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
-        // A text of thousands of letters is no compound, and could have all its pieces in the list.
+        // A text of thousands of characters is not a compound, and all its substrings could
+        // be in the dictionary.
         if bounds.len() > self.min_word && text.len() <= LONGEST_STEMMED {
             for (index, start) in bounds.iter().enumerate() {
                 let mut best: Option<&str> = None;

@@ -1,12 +1,12 @@
-//! Which stemmer of Snowball stands for which of Azure's names.
+//! Maps the stemmer names of Azure AI Search to Snowball stemmers.
 
 use frostem::{Algorithm, Stemmer};
 
 use super::step::{FilterStep, TextTransform};
 use crate::analysis::analyzer::TokenFilter;
 
-/// A stemmer by the name that `snowball` and `stemmer` filters give it. None: the name is known and no stemmer of it is
-/// here. Names that are not Azure's are refused before.
+/// Returns the stemmer for a language name of the `snowball` and `stemmer` filters. Returns `None` if
+/// this service has no stemmer for it. Unknown names are rejected earlier.
 pub(crate) fn named(language: &str) -> Option<TokenFilter> {
     let algorithm = match language {
         "arabic" => Algorithm::Arabic,

@@ -1,4 +1,4 @@
-//! Token filters that change one word, or drop it: the steps of most analyzers.
+//! Token filters that change or drop one token. Most analyzers only have such filters.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -13,22 +13,22 @@ use super::phonetic::PhoneticEncoder;
 use super::stop_words::StopWords;
 use crate::analysis::pattern::PatternReplacement;
 
-/// A token on its way through the filters.
+/// A token that passes through the filters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AnalysisToken {
     pub(crate) token: Token,
-    /// Stemmers leave it as it is.
+    /// Stemmers do not change it.
     pub(crate) keyword: bool,
 }
 
-/// A change that needs only the text; normalizers are made of these.
+/// A change of the text alone. Normalizers consist of these.
 #[derive(Debug, Clone)]
 pub(crate) enum TextTransform {
     Lower,
     LowerIrish,
     LowerTurkish,
     Upper,
-    /// ASCII folding.
+    /// Applies ASCII folding.
     Fold,
     /// Removes an article before an apostrophe: `l'avion`.
     Elision(Arc<HashSet<String>>),
@@ -40,7 +40,7 @@ pub(crate) enum TextTransform {
     Phonetic(PhoneticEncoder),
     /// Removes `'s`.
     Possessive,
-    /// Removes an apostrophe and all that follows.
+    /// Removes an apostrophe and everything after it.
     Apostrophe,
     /// Removes `'s`, and the dots of acronyms.
     Classic,
@@ -69,7 +69,7 @@ pub(crate) enum FilterStep {
         words: Arc<HashSet<String>>,
         ignore_case: bool,
     },
-    /// Stems by a list, which no stemmer changes again.
+    /// Stems by a dictionary. Stemmers do not change the result.
     Override(Arc<HashMap<String, String>>),
 }
 
@@ -133,7 +133,7 @@ impl TextTransform {
 }
 
 impl FilterStep {
-    /// Whether the word stays.
+    /// Applies the filter. Returns whether the token is kept.
     pub(crate) fn apply(&mut self, term: &mut AnalysisToken) -> bool {
         let text = &mut term.token.text;
         match self {
@@ -167,7 +167,7 @@ impl FilterStep {
     }
 }
 
-/// Stemmers of Snowball expect words; a text of thousands of letters is none and would only take time.
+/// Longer texts are not stemmed. They are not words, and stemming them only costs time.
 pub(crate) const LONGEST_STEMMED: usize = 1000;
 
 fn stem(stemmer: Stemmer, text: &mut String) {
@@ -191,7 +191,7 @@ fn is_apostrophe(c: char) -> bool {
     matches!(c, '\'' | '\u{2019}')
 }
 
-/// `I.B.M.`: single letters, each with a dot.
+/// Whether the text consists of single letters with a dot after each, such as `I.B.M.`.
 fn is_acronym(text: &str) -> bool {
     let mut chars = text.chars();
     let mut letters = 0;
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_change_the_text() {
+    fn transforms_change_the_text() {
         let articles = TextTransform::Elision(Arc::new(["l", "d", "qu"].map(str::to_owned).into()));
         for (shape, text, expected) in [
             (&articles, "l'avion", "avion"),

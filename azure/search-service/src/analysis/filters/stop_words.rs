@@ -1,7 +1,7 @@
-//! Words too common to search for, by language.
+//! Stop words by language.
 //!
-//! Danish to Swedish are the lists of tantivy, which are those of Snowball and Lucene. The others are short lists of our
-//! own: the commonest articles, pronouns and prepositions.
+//! The lists from Danish to Swedish are those of tantivy, which come from Snowball and Lucene. The
+//! other lists are short: the most common articles, pronouns and prepositions.
 
 use std::collections::HashSet;
 use std::mem::swap;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tantivy::tokenizer::{Language, StopWordFilter, Token, TokenFilter, TokenStream, Tokenizer};
 
-/// A set of stop words that can be asked for each word.
+/// A set of stop words.
 #[derive(Clone)]
 pub(crate) enum StopWords {
     Own(Arc<HashSet<String>>),
@@ -21,7 +21,7 @@ impl StopWords {
         Self::Own(Arc::new(words.into_iter().map(Into::into).collect()))
     }
 
-    /// The list of a language by the name that `stopwordsList` gives it.
+    /// Returns the list of a language, by its name in `stopwordsList`.
     pub(crate) fn named(language: &str) -> Option<Self> {
         let known = match language {
             "danish" => Language::Danish,
@@ -45,7 +45,8 @@ impl StopWords {
         StopWordFilter::new(known).map(|filter| Self::Known(StopWordProbe::new(filter)))
     }
 
-    /// Needs `&mut` to hand the text through tantivy's filter without a copy; the text comes back unchanged.
+    /// Whether the set contains the text. `&mut` lets the text pass through tantivy's filter without a
+    /// copy. The text is unchanged afterwards.
     pub(crate) fn contains(&mut self, text: &mut String) -> bool {
         match self {
             Self::Own(words) => words.contains(text.as_str()),
@@ -54,7 +55,7 @@ impl StopWords {
     }
 }
 
-/// tantivy's lists can be asked only by a stream of tokens that goes through its filter: this is such a stream, kept.
+/// tantivy's lists can only be queried by a token stream through its filter. This keeps such a stream.
 pub(crate) struct StopWordProbe {
     filter: StopWordFilter,
     probe: Probe,
@@ -85,7 +86,7 @@ impl Clone for StopWordProbe {
 #[derive(Clone)]
 struct ProbeTokenizer;
 
-/// One token, offered once each time somebody has put a word into it.
+/// A stream of one token. It returns the token once after each write access to it.
 struct ProbeTokenStream {
     token: Token,
     filled: bool,
@@ -194,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_list_of_the_contract_is_here() {
+    fn stop_word_lists_are_found_by_name() {
         for (language, word, other) in [
             ("english", "the", "fox"),
             ("german", "und", "fuchs"),

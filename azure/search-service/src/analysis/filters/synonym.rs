@@ -1,4 +1,4 @@
-//! The token filter `synonym`: rules of the Solr format, of one or several words on each side.
+//! The token filter `synonym`: rules in Solr's format, with one or more words on each side.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,10 +7,11 @@ use super::stage::{FilterStage, with_text};
 use super::step::{AnalysisToken, lowered};
 use crate::ApiError;
 
-/// The most words of one text in a rule, and of all that may stand for one text: so many terms a word may become.
+/// The maximum number of words in one text of a rule, and in all synonyms of a text together. It limits
+/// how many tokens replace a word.
 const MOST_WORDS: usize = 100;
 
-/// What stands for what; words of one side are joined by spaces.
+/// Maps texts to their synonyms. The words of a text are joined by spaces.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SynonymTable {
     by_words: HashMap<String, Vec<String>>,
@@ -32,7 +33,7 @@ impl SynonymTable {
             }
             let wrong = || {
                 ApiError::invalid(format!(
-                    "{place}: '{rule}' is no rule. Write 'one, other' or 'one, other => third'."
+                    "{place}: '{rule}' is not a rule. Write 'one, other' or 'one, other => third'."
                 ))
             };
             let (left, right) = match rule.split_once("=>") {
@@ -63,7 +64,7 @@ impl SynonymTable {
                 }
                 if words.max(given) > MOST_WORDS {
                     return Err(ApiError::invalid(format!(
-                        "{place}: a text has, or its synonyms together have, more than {MOST_WORDS} words. Remove some."
+                        "{place}: a text, or its synonyms together, have more than {MOST_WORDS} words. Remove some words."
                     )));
                 }
             }
@@ -72,7 +73,7 @@ impl SynonymTable {
     }
 }
 
-/// Between commas; a backslash takes the next character as it is.
+/// Splits a text at commas. A backslash escapes the next character.
 fn terms(text: &str) -> Vec<String> {
     let mut terms = vec![String::new()];
     let mut chars = text.chars();
@@ -93,8 +94,8 @@ fn terms(text: &str) -> Vec<String> {
 pub(crate) struct SynonymTokenFilter {
     rules: Arc<SynonymTable>,
     window: VecDeque<AnalysisToken>,
-    /// Later words of longer synonyms, by position: they stand beside the words that follow, and postings want
-    /// positions in order.
+    /// Later words of synonyms with several words, sorted by position. They stand beside the following
+    /// words, and postings need positions in order.
     later: VecDeque<AnalysisToken>,
 }
 
@@ -109,7 +110,7 @@ impl SynonymTokenFilter {
         output.push_back(term);
     }
 
-    /// Gives what begins the window: a match of as many words as possible, or the first word alone.
+    /// Emits the longest match at the start of the window, or its first word if there is none.
     fn emit_match(&mut self, output: &mut VecDeque<AnalysisToken>) {
         for length in (1..=self.window.len().min(self.rules.longest)).rev() {
             let words: Vec<&AnalysisToken> = self.window.iter().take(length).collect();
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_becomes_only_so_many_words() {
+    fn the_number_of_words_in_synonyms_is_limited() {
         let parse = |rules: &[String]| SynonymTable::parse(rules, true, false, "here");
         let names = |range: std::ops::Range<usize>, joined: &str| {
             range.map(|number| format!("w{number}")).collect::<Vec<_>>().join(joined)

@@ -1,4 +1,4 @@
-//! Tokenizers and token filters, one after the other.
+//! Tokenizers and token filters, one by one.
 
 use std::slice::from_ref;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::AnalyzerRegistry;
 use super::{kind, run};
 
-/// Tokens of a text, each as `text@position`, through a tokenizer and filters defined here.
+/// Returns the tokens of a text, each as `text@position`, after this tokenizer and these filters.
 fn through(tokenizer: &Value, filters: &[Value], text: &str) -> Vec<String> {
     let mut definition = json!({"tokenizers": [], "tokenFilters": [], "analyzers": []});
     let tokenizer_name = match tokenizer {
@@ -42,7 +42,7 @@ fn through(tokenizer: &Value, filters: &[Value], text: &str) -> Vec<String> {
 }
 
 #[test]
-fn tokenizers_cut_in_their_ways() {
+fn tokenizers_produce_these_tokens() {
     for (tokenizer, text, expected) in [
         (json!("letter"), "a1b Über", "a@0 b@1 Über@2"),
         (json!("lowercase"), "A1b ÜBER", "a@0 b@1 über@2"),
@@ -84,7 +84,7 @@ fn tokenizers_cut_in_their_ways() {
 }
 
 #[test]
-fn token_filters_do_what_their_names_say() {
+fn token_filters_produce_these_tokens() {
     for (filters, text, expected) in [
         (vec![kind("AsciiFoldingTokenFilter", json!({"preserveOriginal": true}))], "é a", "e@0 é@0 a@1"),
         (vec![kind("EdgeNGramTokenFilterV2", json!({"minGram": 2, "maxGram": 3}))], "hello a", "he@0 hel@0"),
@@ -254,7 +254,7 @@ fn words_are_delimited() {
 }
 
 #[test]
-fn shingles_longer_than_a_term_may_be_are_left_out() {
+fn shingles_longer_than_the_maximum_term_are_dropped() {
     let shingle = kind(
         "ShingleTokenFilter",
         json!({"minShingleSize": 2, "maxShingleSize": 300, "outputUnigrams": true}),
@@ -264,7 +264,7 @@ fn shingles_longer_than_a_term_may_be_are_left_out() {
     let tokens = through(&split, from_ref(&shingle), &[word.as_str(); 5].join(" "));
     let lengths: Vec<usize> = tokens.iter().map(|token| token.len() - 2).collect();
     assert_eq!(lengths, [15_000, 30_001, 15_000, 30_001, 15_000, 30_001, 15_000, 30_001, 15_000]);
-    // A window larger than the text gives all it has.
+    // A window larger than the text emits everything.
     let tokens = through(&split, &[shingle], "a b c");
     assert_eq!(tokens, ["a@0", "a b@0", "a b c@0", "b@1", "b c@1", "c@2"]);
 }
@@ -275,7 +275,7 @@ fn captures_and_parts_of_a_huge_word_are_bounded() {
     let capture = kind("PatternCaptureTokenFilter", json!({"patterns": [nested], "preserveOriginal": false}));
     let word = "x".repeat(200_000);
     let given = through(&json!("keyword"), &[capture], &word).len();
-    // One MiB and four times the word.
+    // The limit is one MiB plus four times the length of the word.
     assert_eq!(given, 9);
 
     let decompound = kind("DictionaryDecompounderTokenFilter", json!({"wordList": ["xx", "xxx"]}));

@@ -1,12 +1,13 @@
-//! What the tokenizers for n-grams and for paths give.
+//! The n-gram and path hierarchy tokenizers.
 
-/// Pieces of `min` to `max` characters; `edge`: only from where a word begins.
+/// Emits n-grams of `min` to `max` characters. With `edge`, only those at the start of a word.
 #[derive(Debug, Clone)]
 pub(crate) struct NGramTokenizer {
     pub(crate) min: usize,
     pub(crate) max: usize,
     pub(crate) edge: bool,
-    /// Characters of other kinds part words. Empty: none does.
+    /// The characters that belong to words. Other characters separate words. If empty, all characters
+    /// belong to words.
     pub(crate) kinds: Vec<TokenCharacterKind>,
 }
 
@@ -19,7 +20,7 @@ pub(crate) enum TokenCharacterKind {
     Symbol,
 }
 
-/// A path, and the paths above it.
+/// Emits a path and its parent paths.
 #[derive(Debug, Clone)]
 pub(crate) struct PathHierarchyTokenizer {
     pub(crate) delimiter: char,
@@ -34,7 +35,7 @@ impl NGramTokenizer {
         self.kinds.is_empty() || self.kinds.iter().any(|kind| kind.contains(c))
     }
 
-    /// The next run of characters that belong to words.
+    /// Returns the next run of characters that belong to words.
     pub(crate) fn run_after(&self, text: &str, at: usize) -> Option<(usize, usize)> {
         let rest = text.get(at..)?;
         let start = at + rest.find(|c| self.contains(c))?;
@@ -78,7 +79,7 @@ fn is_ascii_symbol(c: char) -> bool {
 }
 
 impl PathHierarchyTokenizer {
-    /// Where pieces end, or begin when the order is reversed.
+    /// Returns the offsets where tokens end, or where they begin if the order is reversed.
     pub(crate) fn cuts(&self, text: &str) -> Vec<usize> {
         if text.is_empty() {
             return Vec::new();
@@ -99,7 +100,7 @@ impl PathHierarchyTokenizer {
 
     pub(crate) fn piece(&self, cuts: &[usize], index: usize, length: usize) -> Option<(usize, usize)> {
         if self.reverse {
-            // Skipped parts are those at the end.
+            // In reversed order, parts are skipped at the end.
             let kept = cuts.len().checked_sub(self.skip)?;
             let from = *cuts.get(..kept)?.get(index - self.skip)?;
             return Some((from, cuts.get(kept).copied().unwrap_or(length)));

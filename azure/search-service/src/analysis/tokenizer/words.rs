@@ -1,8 +1,8 @@
-//! Words as the standard tokenizer sees them: Unicode word breaking (UAX #29).
+//! The words of the standard tokenizer: Unicode word breaking (UAX #29).
 //!
-//! `unicode-segmentation` knows all rules, and is quick only for a text that is ASCII from end to end. Words of ASCII and
-//! of the plain letters of Latin, Greek and Cyrillic are therefore cut here; everything else goes to it, from one space
-//! to the next.
+//! `unicode-segmentation` implements all rules, but is fast only for pure ASCII text. Words of ASCII
+//! and plain Latin, Greek and Cyrillic letters are therefore split here. All other text goes to
+//! `unicode-segmentation`, up to the next white space.
 
 use std::iter::Peekable;
 
@@ -11,14 +11,15 @@ use unicode_segmentation::{UWordBoundIndices, UnicodeSegmentation};
 /// The words of a text as byte ranges, in order.
 pub(crate) struct WordRanges<'a> {
     text: &'a str,
-    /// Everything before has been given; always a word boundary.
+    /// Everything before this offset has been returned. It is always a word boundary.
     at: usize,
-    /// Thai, Lao, Khmer and Burmese are written without spaces; without a dictionary a run of them is one word.
+    /// Joins runs of Thai, Lao, Khmer and Burmese into one word. They are written without spaces, and
+    /// splitting them needs a dictionary.
     join_runs: bool,
     full: Option<UnicodeSection<'a>>,
 }
 
-/// The part of the text that needs all rules.
+/// A part of the text that needs the full rules.
 struct UnicodeSection<'a> {
     base: usize,
     end: usize,
@@ -37,7 +38,7 @@ enum WordBreakClass {
     /// Joins digits: `,` and `;`.
     DigitJoint,
     Separator,
-    /// What only the full rules know.
+    /// Needs the full rules.
     Other,
     End,
 }
@@ -73,7 +74,7 @@ impl<'a> WordRanges<'a> {
                         word = true;
                         last = class;
                         at += length;
-                        // Most of any text: letters of ASCII in a row.
+                        // Fast path for runs of ASCII letters.
                         while bytes.get(at).is_some_and(u8::is_ascii_alphabetic) {
                             at += 1;
                         }
@@ -116,7 +117,8 @@ impl<'a> WordRanges<'a> {
         }
     }
 
-    /// From a known boundary to the next ASCII white space, which nothing joins to what is before it.
+    /// Starts the full rules at a known boundary, up to the next ASCII white space. No rule
+    /// joins text across it.
     fn start_full(&mut self, boundary: usize, other: usize) {
         let rest = self.text.as_bytes().get(other..).unwrap_or_default();
         let length = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
@@ -164,7 +166,7 @@ impl UnicodeSection<'_> {
     }
 }
 
-/// Whether the piece begins with a letter of a script that is written without spaces and that is no ideograph.
+/// Whether the piece begins with a letter of a script that is written without spaces and is not ideographic.
 pub(crate) fn starts_unspaced(piece: &str) -> bool {
     piece.chars().next().is_some_and(is_unspaced)
 }
@@ -178,7 +180,7 @@ pub(crate) fn is_unspaced(c: char) -> bool {
         | '\u{1950}'..='\u{19df}')
 }
 
-/// The class of each first byte; two-byte letters are told apart by [`class_at`].
+/// The class of each first byte. [`class_at`] classifies two-byte letters.
 const CLASSES: [WordBreakClass; 256] = {
     let mut classes = [WordBreakClass::Other; 256];
     let mut byte = 0;
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn words_break_as_unicode_says() {
+    fn words_break_by_the_unicode_rules() {
         for (text, expected) in [
             ("", vec![]),
             ("  ,; ", vec![]),

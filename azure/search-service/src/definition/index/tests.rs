@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::definition::{FieldType, ScoringAggregation, ScoringFunctionKind, ScoringInterpolation};
 
-/// A definition with one field of each kind of trouble, and the given members over it.
+/// A definition with one field of each kind that has special rules, overridden by the given members.
 fn definition(over: Value) -> Value {
     let mut definition = json!({
         "name": "hotels",
@@ -34,7 +34,7 @@ fn refusal(over: Value) -> String {
     error.message
 }
 
-/// The refusal of an index with a key and this field.
+/// Returns the error message for an index with a key and this field.
 fn field_refusal(field: Value) -> String {
     refusal(json!({"fields": [{"name": "id", "type": "Edm.String", "key": true}, field]}))
 }
@@ -65,7 +65,7 @@ fn defaults_follow_the_type() {
 }
 
 #[test]
-fn the_answer_says_every_default_and_parses_to_the_same() {
+fn the_response_has_every_default_and_parses_to_the_same() {
     let mut given = definition(json!({"@odata.etag": "\"1\"", "description": "kept"}));
     given["fields"][0]["@odata.type"] = json!("x");
     let index = IndexDefinition::parse(&given).unwrap();
@@ -99,13 +99,13 @@ fn names_of_indexes_and_fields_have_rules() {
 }
 
 #[test]
-fn there_is_exactly_one_key() {
+fn an_index_has_exactly_one_key() {
     let none = refusal(json!({"fields": [{"name": "id", "type": "Edm.String"}]}));
     assert!(none.contains("No field is the key"), "{none}");
     let two = field_refusal(json!({"name": "b", "type": "Edm.String", "key": true}));
     assert!(two.contains("id, b"), "{two}");
     for (field, reason) in [
-        (json!({"name": "b", "type": "Edm.Int32", "key": true}), "keys are Edm.String"),
+        (json!({"name": "b", "type": "Edm.Int32", "key": true}), "keys must be Edm.String"),
         (
             json!({"name": "b", "type": "Edm.String", "key": true, "retrievable": false}),
             "must be retrievable",
@@ -121,7 +121,7 @@ fn there_is_exactly_one_key() {
 }
 
 #[test]
-fn attributes_that_do_not_fit_the_type_are_refused_by_name() {
+fn attributes_that_do_not_match_the_type_are_rejected_by_name() {
     let vector = |over: Value| {
         let mut field = json!({"name": "v", "type": "Collection(Edm.Single)", "dimensions": 3, "vectorSearchProfile": "p"});
         for (name, value) in over.as_object().unwrap() {
@@ -159,14 +159,14 @@ fn attributes_that_do_not_fit_the_type_are_refused_by_name() {
         (vector(json!({"stored": false, "retrievable": true})), "'stored': false"),
         (vector(json!({"type": "Collection(Edm.Byte)"})), "packedBit"),
         (vector(json!({"type": "Collection(Edm.Byte)", "vectorEncoding": "packedBit"})), "multiple of 8"),
-        (json!({"name": "b", "type": "Edm.String", "dimensions": 3}), "is not a vector's"),
+        (json!({"name": "b", "type": "Edm.String", "dimensions": 3}), "is not a vector type"),
         (
             json!({"name": "b", "type": "Edm.String", "searchable": false, "analyzer": "simple"}),
             "only searchable text",
         ),
         (
             json!({"name": "b", "type": "Edm.String", "analyzer": "simple", "searchAnalyzer": "simple"}),
-            "'analyzer' beside",
+            "'analyzer' together with",
         ),
         (json!({"name": "b", "type": "Edm.String", "indexAnalyzer": "simple"}), "together"),
         (
@@ -210,7 +210,7 @@ fn sizes_are_bounded() {
         json!({"name": format!("f{number}"), "type": "Collection(Edm.ComplexType)",
                "fields": [{"name": "a", "type": "Edm.String"}]})
     }));
-    assert!(refusal(json!({"fields": many})).contains("'f40' is one too many"));
+    assert!(refusal(json!({"fields": many})).contains("'f40' exceeds the limit"));
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn suggesters_read_searchable_strings_with_built_in_analyzers() {
 }
 
 #[test]
-fn scoring_profiles_become_types() {
+fn scoring_profiles_are_parsed() {
     let profile = json!({
         "name": "p",
         "text": {"weights": {"title": 2, "tags": 0.5}},
@@ -265,7 +265,7 @@ fn scoring_profiles_become_types() {
 }
 
 #[test]
-fn scoring_profiles_are_refused_by_field_and_rule() {
+fn invalid_scoring_profiles_are_rejected_by_field_and_rule() {
     let function = |over: Value| {
         let mut function = json!({"type": "magnitude", "fieldName": "rating", "boost": 2,
                                   "magnitude": {"boostingRangeStart": 1, "boostingRangeEnd": 5}});
@@ -277,7 +277,7 @@ fn scoring_profiles_are_refused_by_field_and_rule() {
     for (profile, reason) in [
         (json!({"name": "p", "text": {"weights": {"nothing": 1}}}), "the field 'nothing'"),
         (json!({"name": "p", "text": {"weights": {"rating": 1}}}), "not searchable text"),
-        (json!({"name": "p", "text": {"weights": {"title": 0}}}), "must be above 0"),
+        (json!({"name": "p", "text": {"weights": {"title": 0}}}), "must be greater than 0"),
         (json!({"name": "p", "functionAggregation": "median"}), "'median'"),
         (json!({}), "non-empty 'name'"),
         (function(json!({"boost": 1})), "'boost' is 1"),
@@ -321,7 +321,8 @@ fn other_settings_are_checked() {
     assert!(refusal(json!({"corsOptions": {"allowedOrigins": []}})).contains("allowedOrigins"));
     assert!(refusal(json!({"corsOptions": {"allowedOrigins": ["example.com"]}})).contains("'example.com'"));
     assert!(
-        refusal(json!({"corsOptions": {"allowedOrigins": ["*", "https://a.b"]}})).contains("stand alone")
+        refusal(json!({"corsOptions": {"allowedOrigins": ["*", "https://a.b"]}}))
+            .contains("the only element")
     );
     let index =
         IndexDefinition::parse(&definition(json!({"corsOptions": {"allowedOrigins": ["*"]}}))).unwrap();

@@ -41,7 +41,7 @@ fn ask(index: &TestIndex, search: &str, request: &Request<'_>) -> Vec<Completion
 
 fn texts(search: &str, request: &Request<'_>) -> Vec<String> {
     let one = ask(&index(10), search, request);
-    assert_eq!(one, ask(&index(1), search, request), "segments must not show");
+    assert_eq!(one, ask(&index(1), search, request), "the number of segments must not change the result");
     one.into_iter().map(|completion| completion.text).collect()
 }
 
@@ -63,7 +63,7 @@ fn earlier_words_stay_as_typed() {
 }
 
 #[test]
-fn two_terms_are_neighbours_and_last_words_stand_alone() {
+fn two_terms_are_adjacent_and_last_words_are_completed_alone() {
     let two = Request { mode: AutocompleteMode::TwoTerms, ..PLAIN };
     assert_eq!(texts("po", &two), ["police station", "polite staff", "popular hotel", "pool"]);
     assert_eq!(texts("po", &Request { top: 3, ..two }), ["police station", "polite staff", "popular hotel"]);
@@ -101,7 +101,7 @@ fn tags_surround_the_completion() {
 }
 
 #[test]
-fn only_living_documents_that_pass_the_filter_count() {
+fn counts_only_live_documents_that_match_the_filter() {
     let index = index(2);
     let only = |id| TermQuery::new(Term::from_field_text(index.value("id"), id), IndexRecordOption::Basic);
     let found = |filter: Option<&dyn Query>| -> Vec<String> {
@@ -117,7 +117,7 @@ fn only_living_documents_that_pass_the_filter_count() {
 }
 
 #[test]
-fn modes_are_read() {
+fn modes_are_parsed() {
     assert_eq!(AutocompleteMode::parse(None).unwrap(), AutocompleteMode::OneTerm);
     assert_eq!(AutocompleteMode::parse(Some("twoTerms")).unwrap(), AutocompleteMode::TwoTerms);
     assert!(AutocompleteMode::parse(Some("threeTerms")).unwrap_err().message.contains("threeTerms"));

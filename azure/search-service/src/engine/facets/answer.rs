@@ -1,7 +1,7 @@
-//! From the counts of all segments to the buckets that the client reads.
+//! Turns the counts of all segments into the buckets of the response.
 //!
-//! Buckets are written as they are found: no tree of JSON is made of them, and of the values only those are kept that
-//! are still among the first ones that were asked for.
+//! Buckets are written directly as JSON text. Only values that can still be among the requested first
+//! ones are kept in memory.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -17,7 +17,8 @@ use super::expression::{FacetExpression, FacetKind, FacetMetric, FacetSort};
 use crate::budget::{Budget, JsonBuffer};
 use crate::definition::PrimitiveType;
 
-/// Writes the buckets of one facet, each an object with `count` and what it counts, with commas between them.
+/// Writes the buckets of one facet, separated by commas. Each bucket is an object with `count` and its
+/// value or range.
 pub(super) fn write_buckets(
     facet: &FacetExpression,
     segments: &[FacetCounts],
@@ -56,7 +57,7 @@ pub(super) fn write_buckets(
     Ok(())
 }
 
-/// Writing to memory does not fail, nor do strings and numbers.
+/// Writes one bucket. Writing strings and numbers to memory does not fail.
 fn bucket(out: &mut JsonBuffer, count: u64, value: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>) {
     out.write_separator();
     out.bytes.extend_from_slice(b"{\"count\":");
@@ -67,7 +68,7 @@ fn bucket(out: &mut JsonBuffer, count: u64, value: impl FnOnce(&mut Vec<u8>) -> 
     out.account_growth();
 }
 
-/// All ranges, empty ones too: the client asked for each of them.
+/// Writes all requested ranges, including empty ones.
 fn ranges(primitive: PrimitiveType, bounds: &[u64], counts: &HashMap<u64, u64>, out: &mut JsonBuffer) {
     let froms = std::iter::once(None).chain(bounds.iter().map(Some));
     let tos = bounds.iter().map(Some).chain(std::iter::once(None));
@@ -114,7 +115,7 @@ fn render(primitive: PrimitiveType, key: u64) -> Value {
     }
 }
 
-/// JSON has no numbers beyond the finite ones; the service writes them as OData does.
+/// JSON has no NaN and no infinity. The service writes them as OData does.
 fn double(value: f64) -> Value {
     match serde_json::Number::from_f64(value) {
         Some(number) => Value::Number(number),
@@ -124,7 +125,7 @@ fn double(value: f64) -> Value {
     }
 }
 
-/// The keys of all segments in their order.
+/// Merges the keys of all segments in their order.
 fn merged_keys(segments: &[FacetCounts]) -> MergedCounts<u64, impl Iterator<Item = (u64, u64)>> {
     let keys = segments.iter().filter_map(|segment| match segment {
         FacetCounts::Keys { keys, .. } => Some(keys.iter().copied()),
@@ -142,7 +143,7 @@ struct FacetTerms<'a> {
 #[derive(Clone, Copy)]
 struct TermCounts<'a> {
     column: &'a StrColumn,
-    /// By ordinal, which are in the order of terms.
+    /// Counts by ordinal. Ordinals are in the order of the terms.
     counts: &'a [u32],
 }
 
@@ -155,7 +156,7 @@ impl<'a> FacetTerms<'a> {
         Self { segments: segments.iter().filter_map(terms).collect(), budget }
     }
 
-    /// How many different ones there are.
+    /// Returns the number of distinct terms.
     fn count_distinct(&self) -> io::Result<usize> {
         match self.segments.as_slice() {
             [only] => Ok(only.seen().count()),
@@ -163,7 +164,8 @@ impl<'a> FacetTerms<'a> {
         }
     }
 
-    /// The first ones of an order. Reading terms from dictionaries is what costs here, so as few as possible are read.
+    /// Returns the first terms of an order. Reading terms from dictionaries is expensive, so it reads as
+    /// few as possible.
     fn first_terms(&self, limit: Option<usize>, sort: FacetSort) -> io::Result<TopBuckets<Vec<u8>>> {
         let mut best = TopBuckets::new(limit, sort, self.budget);
         if let [only] = self.segments.as_slice() {
@@ -181,7 +183,7 @@ impl<'a> FacetTerms<'a> {
         self.merged(|terms| {
             for (term, count) in terms {
                 best.offer(term, count);
-                // They come in their order.
+                // The terms come in ascending order.
                 if sort == FacetSort::Ascending && best.is_full() {
                     break;
                 }
@@ -190,7 +192,7 @@ impl<'a> FacetTerms<'a> {
         Ok(best)
     }
 
-    /// Hands over the terms of all segments in their order, a few at a time.
+    /// Passes the terms of all segments to `take` in their order. They are read in small blocks.
     fn merged<T>(&self, take: impl FnOnce(MergedCounts<Vec<u8>, TermCursor<'_>>) -> T) -> io::Result<T> {
         let failed = Cell::new(None);
         let cursors = self.segments.iter().map(|segment| TermCursor {
@@ -204,15 +206,17 @@ impl<'a> FacetTerms<'a> {
         failed.take().map_or(Ok(taken), Err)
     }
 
-    /// The terms of each segment among which the most frequent ones are; `None` when it would not pay to look them up.
+    /// Returns the terms of each segment that can be among the most frequent ones. Returns `None` when
+    /// looking them up would cost too much.
     ///
-    /// The last of the most frequent terms of one segment is a bound: `limit` terms occur at least so often. To reach
-    /// it, a term must occur that often divided by the number of segments in at least one of them.
+    /// The count of the last of the `limit` most frequent terms of one segment is a lower bound: `limit`
+    /// terms have at least this count. To reach it, a term needs this count divided by the number of
+    /// segments in at least one segment.
     fn frequent(&self, limit: usize) -> Option<Vec<Vec<(u64, u64)>>> {
         let (mut bound, mut total) = (0, 0);
         for segment in &self.segments {
             let mut counts = TopBuckets::new(Some(limit), FacetSort::Descending, self.budget);
-            // A count may be there twice, so its ordinal goes with it.
+            // Several terms may have the same count, so the ordinal is stored with it.
             for (ord, count) in segment.seen() {
                 counts.offer((count, ord), 0);
                 total += 1;
@@ -224,14 +228,14 @@ impl<'a> FacetTerms<'a> {
         let least = bound.div_ceil(self.segments.len().max(1) as u64);
         let frequent = |segment: TermCounts<'a>| segment.seen().filter(move |(_, count)| *count >= least);
         let candidates: usize = self.segments.iter().map(|segment| frequent(*segment).count()).sum();
-        // A look-up reads half a block of the dictionary, in each segment.
+        // A look-up reads half a block of the dictionary in each segment.
         if least <= 1 || candidates.saturating_mul(self.segments.len()).saturating_mul(32) > total {
             return None;
         }
         Some(self.segments.iter().map(|segment| frequent(*segment).collect()).collect())
     }
 
-    /// Looks the terms of some ordinals up in all segments, and hands them over with their counts.
+    /// Looks up the terms of the given ordinals in all segments, and passes them to `take` with their counts.
     fn counted(&self, ords: Vec<Vec<(u64, u64)>>, mut take: impl FnMut(Vec<u8>, u64)) -> io::Result<()> {
         let mut terms: HashMap<Vec<u8>, u64> = HashMap::new();
         for (segment, ords) in self.segments.iter().zip(ords) {
@@ -254,13 +258,13 @@ impl<'a> FacetTerms<'a> {
 }
 
 impl<'a> TermCounts<'a> {
-    /// The ordinals that were seen, with their counts.
+    /// Returns the ordinals that occurred, with their counts.
     fn seen(self) -> impl Iterator<Item = (u64, u64)> + 'a {
         let seen = (0..).zip(self.counts).filter(|(_, count)| **count > 0);
         seen.map(|(ord, count)| (ord, u64::from(*count)))
     }
 
-    /// Hands over the terms of some ordinals, which need not be sorted.
+    /// Passes the terms of the given ordinals to `take`. The ordinals may be unsorted.
     fn resolve(&self, mut ords: Vec<(u64, u64)>, mut take: impl FnMut(&[u8], u64)) -> io::Result<()> {
         ords.sort_unstable();
         let (ords, counts): (Vec<u64>, Vec<u64>) = ords.into_iter().unzip();
@@ -272,7 +276,7 @@ impl<'a> TermCounts<'a> {
     }
 }
 
-/// The seen terms of one segment, one after the other.
+/// Iterates over the terms of one segment that occurred.
 struct TermCursor<'a> {
     segment: TermCounts<'a>,
     /// The next ordinal to read.
@@ -282,7 +286,7 @@ struct TermCursor<'a> {
     budget: &'a Budget,
 }
 
-/// So many terms of a segment are read at once.
+/// How many terms of a segment are read at once.
 const AHEAD: usize = 1024;
 
 impl Iterator for TermCursor<'_> {

@@ -1,4 +1,4 @@
-//! Which buckets come first, and the counts of several segments as one.
+//! The first buckets of an order, and the merged counts of several segments.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -6,9 +6,9 @@ use std::collections::BinaryHeap;
 use super::expression::FacetSort;
 use crate::budget::{Budget, MemoryReservation};
 
-/// Runs of keys with their counts, each in the order of its keys, as one such run: counts of equal keys are added.
+/// Merges sorted lists of keys with counts into one sorted list. Counts of equal keys are added.
 pub(super) struct MergedCounts<K, I> {
-    /// Each with what comes next.
+    /// Each list with its next element.
     runs: Vec<(Option<(K, u64)>, I)>,
 }
 
@@ -36,7 +36,7 @@ impl<K: Ord, I: Iterator<Item = (K, u64)>> Iterator for MergedCounts<K, I> {
     }
 }
 
-/// What a kept key takes in memory.
+/// The memory that a kept key needs.
 pub(super) trait KeySize {
     fn size(&self) -> usize;
 }
@@ -55,17 +55,17 @@ impl KeySize for (u64, u64) {
 
 impl KeySize for Vec<u8> {
     fn size(&self) -> usize {
-        // What the allocator adds is a part of it.
+        // Includes the overhead of the allocator.
         size_of::<Self>() + self.len() + 16
     }
 }
 
-/// The first keys of an order, as many as were asked for. Equal counts are ordered by key.
+/// Keeps the first keys of an order, up to a limit. Equal counts are ordered by key.
 pub(super) struct TopBuckets<K> {
-    /// `None`: all of them.
+    /// `None` keeps all keys.
     limit: Option<usize>,
     sort: FacetSort,
-    /// The last one is on top.
+    /// The last key of the order is on top.
     kept: BinaryHeap<RankedBucket<K>>,
     memory: MemoryReservation,
 }
@@ -85,7 +85,7 @@ impl<K: Ord + KeySize> TopBuckets<K> {
     pub(super) fn offer(&mut self, key: K, count: u64) {
         let offered = RankedBucket { key, count, sort: self.sort };
         if !self.is_full() {
-            // A heap doubles when it grows.
+            // A heap doubles its capacity when it grows.
             self.memory.grow(2 * size_of::<RankedBucket<K>>() + offered.key.size());
             self.kept.push(offered);
             return;
@@ -97,17 +97,17 @@ impl<K: Ord + KeySize> TopBuckets<K> {
         }
     }
 
-    /// Whether a further one takes the place of another.
+    /// Returns whether a further key must replace another one.
     pub(super) fn is_full(&self) -> bool {
         self.limit.is_some_and(|limit| self.kept.len() >= limit)
     }
 
-    /// The last of those that are kept.
+    /// Returns the last of the kept keys.
     pub(super) fn last(&self) -> Option<&K> {
         self.kept.peek().map(|last| &last.key)
     }
 
-    /// In no order.
+    /// Returns the kept keys and counts, unordered.
     pub(super) fn into_pairs(self) -> Vec<(K, u64)> {
         self.kept.into_iter().map(|ranked| (ranked.key, ranked.count)).collect()
     }

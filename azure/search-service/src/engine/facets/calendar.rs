@@ -1,4 +1,4 @@
-//! Dates in facets: where a day, a month or a year begins in a given offset from UTC, and how a date is written.
+//! Dates in facets: the start of a day, month or year at a given UTC offset, and the format of a date.
 
 use chrono::{DateTime, Datelike, Days, NaiveDate, Utc};
 
@@ -9,18 +9,18 @@ pub enum CalendarUnit {
     Minute,
     Hour,
     Day,
-    /// From Monday.
+    /// Starts on Monday.
     Week,
     Month,
     Quarter,
     Year,
 }
 
-/// `interval:month,timeoffset:-01:00`.
+/// A calendar interval with an offset, such as `interval:month,timeoffset:-01:00`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CalendarInterval {
     pub unit: CalendarUnit,
-    /// Milliseconds that local time is ahead of UTC.
+    /// How many milliseconds local time is ahead of UTC.
     pub offset: i64,
 }
 
@@ -29,7 +29,7 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
 impl CalendarInterval {
-    /// The start of the interval that holds a moment; both in milliseconds since 1970, UTC.
+    /// Returns the start of the interval that contains a moment. Both are milliseconds since 1970 in UTC.
     pub fn start(self, moment: i64) -> i64 {
         let local = moment.saturating_add(self.offset);
         let start = match self.unit {
@@ -41,7 +41,8 @@ impl CalendarInterval {
         start.saturating_sub(self.offset)
     }
 
-    /// Intervals whose lengths differ, or that do not begin with 1970. `None` beyond what the calendar reaches.
+    /// Returns the start of an interval whose length varies or that is not aligned with 1970. Returns
+    /// `None` outside the range of the calendar.
     fn start_of_days(self, local: i64) -> Option<i64> {
         let date = DateTime::<Utc>::from_timestamp_millis(local)?.date_naive();
         let first = match self.unit {
@@ -60,14 +61,14 @@ fn floor(value: i64, step: i64) -> i64 {
     value.saturating_sub(value.rem_euclid(step))
 }
 
-/// `2024-01-31T12:00:00Z`, with milliseconds only when there are some.
+/// Formats a date as `2024-01-31T12:00:00Z`. Milliseconds are written only if they are not zero.
 pub fn render_date(moment: i64) -> String {
     let mut date = Vec::new();
     write_date(moment, &mut date);
     String::from_utf8(date).unwrap_or_default()
 }
 
-/// `-01:00`, `+0130` or `2` in milliseconds.
+/// Parses `-01:00`, `+0130` or `2` into milliseconds.
 pub(super) fn parse_offset(text: &str) -> Option<i64> {
     let (sign, digits) = match text.as_bytes().first()? {
         b'-' => (-1, text.get(1..)?),

@@ -1,4 +1,4 @@
-//! Counting within one segment: blocks of documents become keys of a column, and keys become counts.
+//! Counts within one segment. Blocks of documents become keys of a column, and keys become counts.
 //!
 //! Every column is read as `u64` keys in the order of its values: ordinals of terms, or mapped numbers.
 
@@ -13,19 +13,19 @@ use super::expression::{FacetExpression, FacetKind, FacetMetric, double_key};
 use crate::budget::{Budget, MemoryReservation};
 use crate::definition::PrimitiveType;
 
-/// What one segment says about one facet.
+/// The counts of one facet in one segment.
 pub enum FacetCounts {
-    /// The segment has no value at all; how many documents were asked.
+    /// The segment has no values in the column, only a number of matching documents.
     Nothing {
         documents: u64,
     },
-    /// By ordinal of the column's dictionary.
+    /// Counts by ordinal of the column's dictionary.
     Terms {
         column: StrColumn,
         counts: Vec<u32>,
         memory: MemoryReservation,
     },
-    /// In the order of the keys.
+    /// Counts of keys, in the order of the keys.
     Keys {
         keys: Vec<(u64, u64)>,
         memory: MemoryReservation,
@@ -33,14 +33,14 @@ pub enum FacetCounts {
     Figures(MetricTotals),
 }
 
-/// What the metrics of a column are made of.
+/// The totals that the metrics of a column are computed from.
 #[derive(Debug, Clone, Copy)]
 pub struct MetricTotals {
     pub sum: f64,
     pub values: u64,
     pub minimum: f64,
     pub maximum: f64,
-    /// Documents without a value.
+    /// The number of documents without a value.
     pub missing: u64,
 }
 
@@ -73,7 +73,7 @@ impl MetricTotals {
 /// All facets of a request over one segment.
 pub struct SegmentFacets {
     facets: Vec<SegmentFacet>,
-    /// With scores, documents come one by one; they wait here for a block.
+    /// Documents that wait for a full block. With scores, documents come one by one.
     waiting: Vec<DocId>,
     budget: Budget,
 }
@@ -128,25 +128,25 @@ struct SegmentFacet {
     source: Option<FacetColumn>,
     bucketing: FacetBucketing,
     tally: FacetTally,
-    /// What the tally takes.
+    /// The memory of the tally.
     memory: MemoryReservation,
     documents: u64,
-    // Reused from block to block.
+    // Buffers that all blocks reuse.
     docs: Vec<DocId>,
     rows: Vec<u32>,
     keys: Vec<u64>,
 }
 
-/// The column as keys, and the dictionary when they are ordinals.
+/// The column as keys, and its dictionary if the keys are ordinals.
 struct FacetColumn {
     keys: Column<u64>,
     terms: Option<StrColumn>,
 }
 
-/// From the key of a value to the key of its bucket.
+/// Maps the key of a value to the key of its bucket.
 enum FacetBucketing {
     None,
-    /// Doubles only have to lose their second zero.
+    /// Doubles: only minus zero is mapped, to zero.
     Doubles,
     Ranges(Vec<u64>),
     IntegerSteps(i64),
@@ -155,7 +155,7 @@ enum FacetBucketing {
 }
 
 enum FacetTally {
-    /// One place for each key from `base` on: terms, ranges, and numbers that lie close together.
+    /// An array of counts for the keys from `base` on: terms, ranges, and numbers within a small span.
     Dense {
         base: u64,
         counts: Vec<u32>,
@@ -269,7 +269,7 @@ impl FacetBucketing {
             }),
             Self::DoubleSteps(step) => keys.iter_mut().for_each(|key| {
                 let value = f64::from_u64(*key);
-                // What is infinite or not a number stays a bucket of its own.
+                // Infinities and NaN keep a bucket of their own.
                 *key = double_key(if value.is_finite() { (value / step).floor() * step } else { value });
             }),
             Self::Calendar(calendar) => {
@@ -279,11 +279,11 @@ impl FacetBucketing {
     }
 }
 
-/// A place of a map of counts, and its share of the room that the map has not filled.
+/// The size of an entry in a map of counts, including its share of the unused capacity.
 const SPARSE_PLACE: usize = 2 * size_of::<(u64, u64)>();
 
 impl FacetTally {
-    /// The tally with what it takes.
+    /// Creates the tally and reserves its memory.
     fn new(
         facet: &FacetExpression,
         source: Option<&FacetColumn>,
@@ -315,7 +315,7 @@ impl FacetTally {
         match self {
             Self::Dense { base, counts } => {
                 for key in keys {
-                    // Keys lie within the column's own bounds, so a miss cannot happen; it would only go uncounted.
+                    // Keys are within the bounds of the column. A key outside them would not be counted.
                     let place = usize::try_from(key.wrapping_sub(*base)).unwrap_or(usize::MAX);
                     if let Some(count) = counts.get_mut(place) {
                         *count += 1;
@@ -325,7 +325,7 @@ impl FacetTally {
             Self::Sparse(counts) => {
                 let before = counts.len();
                 keys.iter().for_each(|key| *counts.entry(*key).or_default() += 1);
-                // The list that is made of it takes as much again.
+                // The list that is built from the map needs the same memory again.
                 memory.grow((counts.len() - before) * 2 * SPARSE_PLACE);
             }
             Self::Figures { .. } => {}
@@ -337,8 +337,8 @@ fn number(key: u64, doubles: bool) -> f64 {
     if doubles { f64::from_u64(key) } else { i64::from_u64(key) as f64 }
 }
 
-/// A document counts once in each bucket, however many of its values fall into it. `docs` and `keys` run in parallel,
-/// the values of one document next to each other.
+/// Keeps each bucket once per document, even if several values of the document fall into it. `docs` and
+/// `keys` have the same length, and the values of one document are adjacent.
 fn keep_once_per_document(docs: &[DocId], keys: &mut Vec<u64>) {
     let (mut read, mut write) = (0, 0);
     for group in docs.chunk_by(|one, next| one == next) {
@@ -358,7 +358,7 @@ fn keep_once_per_document(docs: &[DocId], keys: &mut Vec<u64>) {
     keys.truncate(write);
 }
 
-/// Mixes the bits of one `u64`; the standard hasher would take most of the time of counting.
+/// Mixes the bits of one `u64`. The standard hasher would dominate the time of counting.
 #[derive(Default)]
 struct KeyHasher(u64);
 

@@ -1,4 +1,4 @@
-//! Facet expressions: `price,interval:100` parsed and checked against the field it names.
+//! Parses facet expressions such as `price,interval:100` and checks them against the field.
 
 use tantivy::columnar::MonotonicallyMappableToU64;
 
@@ -17,28 +17,29 @@ pub struct FacetExpression {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum FacetKind {
-    /// One bucket for each value. `None`: as many as there are.
+    /// One bucket for each value. A `count` of `None` returns all values.
     Values { count: Option<usize>, sort: FacetSort },
-    /// `values:10|20`: below the first, between them, from the last on. Keys of the column, ascending.
+    /// Ranges from `values:10|20`: below the first bound, between the bounds, and from the last bound on.
+    /// The bounds are keys of the column, in ascending order.
     Ranges(Vec<u64>),
-    /// `interval:100`.
+    /// Numeric intervals, as in `interval:100`.
     Steps(i64),
-    /// `interval:month`.
+    /// Calendar intervals, as in `interval:month`.
     Calendar(CalendarInterval),
-    /// `metric:sum`; `missing` stands in for documents without a value.
+    /// A metric, as in `metric:sum`. `missing` is the value for documents without one.
     Metric { metric: FacetMetric, missing: Option<f64> },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FacetSort {
-    /// `count`: the most frequent first.
+    /// `count`: the most frequent values first.
     #[default]
     Most,
-    /// `-count`.
+    /// `-count`: the least frequent values first.
     Fewest,
-    /// `value`.
+    /// `value`: ascending values.
     Ascending,
-    /// `-value`.
+    /// `-value`: descending values.
     Descending,
 }
 
@@ -48,20 +49,20 @@ pub enum FacetMetric {
     Average,
     Minimum,
     Maximum,
-    /// How many different values there are; exact here.
+    /// The number of distinct values. This service counts exactly.
     Cardinality,
 }
 
 const DEFAULT_COUNT: usize = 10;
-/// Values in `values:10|20`.
+/// The maximum number of bounds in `values:10|20`.
 const MOST_BOUNDS: usize = 1_000;
 
 impl FacetExpression {
     pub fn parse(expression: &str, schema: &IndexSchema) -> Result<Self, ApiError> {
         if expression.contains(['>', '(', ';']) {
             return Err(ApiError::not_supported(format!(
-                "The facet '{expression}' is nested or has a filter, which the embedded service does not offer. \
-                 Ask for each field on its own, and put conditions into the filter of the request."
+                "The facet '{expression}' is nested or has a filter. The embedded service does not support this. \
+                 Request each field separately, and put conditions into the filter of the request."
             )));
         }
         let mut parts = expression.split(',');
@@ -79,7 +80,7 @@ impl FacetExpression {
 }
 
 impl FacetExpression {
-    /// Whether both count the same of their column, whatever they show of it.
+    /// Returns whether both expressions need the same counts of their column, regardless of what they show.
     pub(super) fn counts_as(&self, other: &Self) -> bool {
         let counts_values = |kind: &FacetKind| {
             matches!(
@@ -111,7 +112,7 @@ impl<'a> FacetOptions<'a> {
     fn read(expression: &str, parts: impl Iterator<Item = &'a str>) -> Result<Self, ApiError> {
         let mut options = Self::default();
         for part in parts {
-            // Only the first colon separates: dates and offsets have their own.
+            // Only the first colon separates, because dates and offsets contain colons.
             let Some((name, value)) = part.split_once(':') else {
                 return Err(refused(expression, format!("'{}' is not a pair like 'count:5'", part.trim())));
             };
@@ -127,11 +128,11 @@ impl<'a> FacetOptions<'a> {
                 "precisionThreshold" => &mut options.precision,
                 _ => {
                     let known = "count, sort, values, interval, timeoffset and metric";
-                    return Err(refused(expression, format!("no parameter '{name}'; there are {known}")));
+                    return Err(refused(expression, format!("'{name}' is not a parameter; use {known}")));
                 }
             };
             if slot.replace(value).is_some() {
-                return Err(refused(expression, format!("the parameter '{name}' is given twice")));
+                return Err(refused(expression, format!("the parameter '{name}' is specified twice")));
             }
         }
         Ok(options)
@@ -273,7 +274,7 @@ fn ranges(
         return Err(refused(expression, reason));
     }
     if values.split('|').count() > MOST_BOUNDS {
-        return Err(refused(expression, format!("there may be {MOST_BOUNDS} values at most")));
+        return Err(refused(expression, format!("at most {MOST_BOUNDS} values are allowed")));
     }
     let mut keys = Vec::new();
     for text in values.split('|').map(str::trim) {
@@ -287,7 +288,7 @@ fn ranges(
     Ok(FacetKind::Ranges(keys))
 }
 
-/// The key of a double in its column. Minus zero is zero, so that both count as one value.
+/// Returns the key of a double in its column. Minus zero becomes zero, so that both are one value.
 pub(super) fn double_key(value: f64) -> u64 {
     if value == 0.0 { 0.0_f64.to_u64() } else { value.to_u64() }
 }

@@ -53,7 +53,7 @@ fn json_of(lists: &FacetLists) -> Value {
 fn buckets(expression: &str) -> Value {
     let one = count(&hotels(10), &[expression], &AllQuery);
     let several = count(&hotels(1), &[expression], &AllQuery);
-    assert_eq!(one, several, "segments must not show");
+    assert_eq!(one, several, "the number of segments must not change the result");
     let path = expression.split(',').next().unwrap();
     one[path].clone()
 }
@@ -82,7 +82,7 @@ fn counts_a_document_once_for_a_repeated_value() {
 }
 
 #[test]
-fn sorts_and_cuts() {
+fn sorts_and_limits_buckets() {
     assert_eq!(
         buckets("category,count:2,sort:-value"),
         json!([{"value":"Suite","count":1},{"value":"Luxury","count":1}])
@@ -157,7 +157,7 @@ fn intervals_of_dates_follow_the_calendar_and_the_offset() {
 }
 
 #[test]
-fn metrics_sum_up_a_field() {
+fn metrics_aggregate_a_field() {
     assert_eq!(buckets("price,metric:sum"), json!([{"sum":430.5}]));
     assert_eq!(buckets("rating,metric:min"), json!([{"min":-1.0}]));
     assert_eq!(buckets("rating, metric:max"), json!([{"max":5.0}]));
@@ -174,7 +174,7 @@ fn two_expressions_on_a_field_share_its_list() {
 }
 
 #[test]
-fn only_found_and_living_documents_count() {
+fn counts_only_live_matching_documents() {
     let index = hotels(2);
     let mut writer: IndexWriter = index.index.writer_with_num_threads(1, 15_000_000).unwrap();
     writer.delete_term(Term::from_field_text(index.value("id"), "1"));
@@ -201,7 +201,7 @@ fn a_pass_that_also_scores_counts_the_same() {
 }
 
 #[test]
-fn rare_terms_of_large_dictionaries_are_left_out_without_changing_counts() {
+fn skipping_rare_terms_of_large_dictionaries_does_not_change_counts() {
     let document = |number: usize| {
         let often = ["a", "b", "c"][number % 7 % 3];
         json!({"id": number.to_string(), "tags": [often, format!("rare{number}")]})
@@ -217,7 +217,7 @@ fn rare_terms_of_large_dictionaries_are_left_out_without_changing_counts() {
 }
 
 #[test]
-fn a_mistake_is_named() {
+fn errors_name_the_mistake() {
     for (expression, part) in [
         ("nothing", "no field 'nothing'"),
         ("place", "'place' is not facetable"),
@@ -232,9 +232,9 @@ fn a_mistake_is_named() {
         ("rating,values:3|x", "'x' is not a value"),
         ("rating,values:1,count:3", "cannot be combined"),
         ("rating,count:-1", "whole number"),
-        ("rating,count:1,count:2", "given twice"),
+        ("rating,count:1,count:2", "specified twice"),
         ("rating,sort:up", "not 'up'"),
-        ("rating,size:3", "no parameter 'size'"),
+        ("rating,size:3", "'size' is not a parameter"),
         ("rating,5", "not a pair"),
         ("category,metric:sum", "only cardinality"),
         ("", "no field ''"),

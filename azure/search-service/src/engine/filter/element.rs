@@ -39,7 +39,7 @@ pub(super) fn any_query(
     }
 }
 
-/// All elements fulfil a condition when none fulfils its opposite.
+/// Compiles `all`. All elements satisfy a condition when no element satisfies its negation.
 pub(super) fn all_query(
     whole: &OdataFilter,
     path: &FieldPath,
@@ -54,8 +54,9 @@ pub(super) fn all_query(
     }
 }
 
-/// Documents in which some element fulfils the condition, when columns can tell: it must look at one value of the
-/// element only, because columns do not know which values belong to the same one.
+/// Matches documents in which some element satisfies the condition, if columns can decide it. The
+/// condition must read only one value of the element, because columns do not record which values belong
+/// to the same element.
 fn some_element(condition: &OdataFilter, scope: &FilterScope<'_>) -> Option<Box<dyn Query>> {
     match condition {
         OdataFilter::Or(parts) => {
@@ -81,7 +82,8 @@ fn some_element(condition: &OdataFilter, scope: &FilterScope<'_>) -> Option<Box<
     }
 }
 
-/// Documents that may fulfil a condition of several parts: those in which some element fulfils each of them.
+/// Matches the candidates for a condition of several parts: documents in which each part is satisfied by
+/// some element.
 fn candidate_query(condition: &OdataFilter, scope: &FilterScope<'_>) -> Option<Box<dyn Query>> {
     let OdataFilter::And(parts) = condition else { return None };
     let known: Vec<_> =
@@ -89,13 +91,14 @@ fn candidate_query(condition: &OdataFilter, scope: &FilterScope<'_>) -> Option<B
     if known.is_empty() { None } else { Some(Box::new(BooleanQuery::new(known))) }
 }
 
-/// Whether the path reads one value of the element itself: no other collection on the way, no outer element.
+/// Returns whether the path reads one value of the element itself, without another collection or an
+/// outer element.
 fn is_own_value(path: &FieldPath, scope: &FilterScope<'_>) -> bool {
     let Some(field) = scope.schema.find(&path.field) else { return false };
     path.lambda == Some(0) && (path.members.is_empty() || !field.kind.is_collection())
 }
 
-/// The condition that holds exactly where this one does not; `None` when it cannot be written simply.
+/// Returns the negated condition, or `None` if it has no simple form.
 fn opposite(condition: &OdataFilter) -> Option<OdataFilter> {
     match condition {
         OdataFilter::Not(inner) => Some((**inner).clone()),

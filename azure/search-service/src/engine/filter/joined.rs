@@ -1,9 +1,9 @@
-//! Comparisons with many values of one field, as one look into a set of them.
+//! Combines comparisons of one field with many values into one look-up in a set.
 
 use crate::odata::ast::{ComparisonOperator, FieldPath, FilterLiteral, OdataFilter};
 
-/// The same condition with less to do: `f eq 'a' or f eq 'b'` becomes a set of values, and `f ne 'a' and f ne 'b'` its
-/// negation, which also holds where there is no value.
+/// Returns an equivalent filter that is cheaper to evaluate. `f eq 'a' or f eq 'b'` becomes a set of
+/// values. `f ne 'a' and f ne 'b'` becomes the negated set, which also matches documents without a value.
 pub fn join_comparisons(filter: &OdataFilter) -> OdataFilter {
     match filter {
         OdataFilter::Or(parts) => join(parts, ComparisonOperator::Equal, OdataFilter::Or, |set| set),
@@ -49,7 +49,7 @@ fn join(
                 OdataFilter::Compare { path: path.clone(), operator: joins, value }
             }
             _ => {
-                // They are searched as a sorted list.
+                // The values are searched as a sorted list.
                 values.sort_unstable();
                 values.dedup();
                 as_condition(OdataFilter::In { path: path.clone(), values })

@@ -1,4 +1,4 @@
-//! Everything but what a query matches.
+//! Negated queries.
 
 use tantivy::query::{
     AllQuery, BooleanQuery, EnableScoring, Explanation, Occur, Query, QueryClone, Scorer, Weight,
@@ -15,11 +15,11 @@ pub(super) fn negated_query(query: Box<dyn Query>, scope: &FilterScope<'_>) -> B
     ]))
 }
 
-/// The same documents, never asked for one that lies before the current one.
+/// A query with the same matches that never seeks to a document before the current one.
 ///
-/// tantivy asks an exclusion about each document from the first on, even if it stands on a later one already, and hands
-/// that on to its parts. A range of numbers within a conjunction has been moved by then, and computes the distance as if
-/// it could only grow: that overflows.
+/// For an exclusion, tantivy seeks to each document from the first on, even if the exclusion is already
+/// at a later document. The seek is passed on to the parts. A range of numbers within a conjunction has
+/// moved ahead by then. It computes the distance as if it could only grow, and overflows.
 #[derive(Debug)]
 struct ForwardOnlyQuery(Box<dyn Query>);
 
@@ -51,7 +51,7 @@ impl Weight for ForwardOnlyWeight {
     }
 }
 
-/// Leaves `seek_danger` as [`DocSet`] has it: that one looks where it stands first.
+/// Keeps the default `seek_danger` of [`DocSet`], which checks the current document first.
 struct ForwardOnlyScorer(Box<dyn Scorer>);
 
 impl DocSet for ForwardOnlyScorer {

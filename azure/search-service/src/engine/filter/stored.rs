@@ -1,4 +1,4 @@
-//! Conditions that are decided on the stored JSON of each document.
+//! Conditions that are evaluated on the stored JSON of each document.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) fn stored_json_query(filter: &OdataFilter, scope: &FilterScope<'_>) -
                 budget.check();
                 let _memory = (json.len() > LARGE).then(|| budget.reserve_memory(parsed_bytes(json)));
                 let (filter, normalizers) = &*condition;
-                // What the store holds is JSON that we wrote ourselves.
+                // The store holds only JSON that this service has written.
                 let mut document = serde_json::from_slice(json).unwrap_or_default();
                 for (path, normalizer) in normalizers {
                     apply(normalizer, &mut document, path);
@@ -43,14 +43,14 @@ pub(super) fn stored_json_query(filter: &OdataFilter, scope: &FilterScope<'_>) -
     without_score(DocPredicateQuery::from(predicate), scope)
 }
 
-/// Documents of up to this size are parsed without asking for memory.
+/// Documents up to this size are parsed without reserving memory.
 const LARGE: usize = 64 << 10;
 
-/// By the path of the field that they are for.
+/// Normalizers by the path of their field.
 type Normalizers = BTreeMap<String, Normalizer>;
 
-/// Columns hold texts as normalizers leave them, and conditions on JSON must see the same ones: this changes the texts
-/// of a filter, and notes which fields of a document are to be changed.
+/// Normalizes the strings of a filter and collects the fields of a document that need the same. Columns
+/// hold normalized strings, and conditions on JSON must see the same strings.
 fn normalize(filter: &mut OdataFilter, scope: &FilterScope<'_>, normalizers: &mut Normalizers) {
     let mut of = |path: &str| {
         let normalizer = (scope.normalizer)(path)?;
@@ -66,7 +66,7 @@ fn normalize(filter: &mut OdataFilter, scope: &FilterScope<'_>, normalizers: &mu
         OdataFilter::In { path, values } => {
             if let Some(normalizer) = of(&path.field) {
                 *values = values.iter().map(|value| normalizer.apply(value).into_owned()).collect();
-                // They are searched as a sorted list.
+                // The values are searched as a sorted list.
                 values.sort_unstable();
                 values.dedup();
             }
@@ -86,7 +86,7 @@ fn normalize(filter: &mut OdataFilter, scope: &FilterScope<'_>, normalizers: &mu
     }
 }
 
-/// Normalizes the texts at a path, in all elements of the collections on the way.
+/// Normalizes the strings at a path, in all elements of the collections on the way.
 fn apply(normalizer: &Normalizer, value: &mut Value, path: &str) {
     match value {
         Value::String(text) if path.is_empty() => *text = normalizer.apply(text).into_owned(),

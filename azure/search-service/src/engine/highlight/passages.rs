@@ -1,4 +1,4 @@
-//! Cuts a text into passages of about a hundred characters, at the ends of sentences where it can.
+//! Splits a text into passages of about a hundred characters, at the ends of sentences if possible.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -7,20 +7,20 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::HighlightSpan;
 
-/// A part of a text that has found words.
+/// A part of a text with matching words.
 pub(super) struct HighlightPassage {
     pub(super) range: Range<usize>,
     pub(super) spans: Vec<HighlightSpan>,
-    /// How many different words it has, then how many in all.
+    /// The number of distinct matching words, then the number of all matching words.
     pub(super) worth: (usize, usize),
 }
 
-/// Characters of a passage; a text that is no longer stays whole.
+/// The target length of a passage in characters. A shorter text is not split.
 const LENGTH: usize = 100;
-/// A sentence up to this length stays whole.
+/// A sentence up to this length is not split.
 const LONG: usize = 150;
 
-/// The passages that have spans, in the order of the text.
+/// Returns the passages with matches, in the order of the text.
 pub(super) fn passages(value: &str, spans: Vec<HighlightSpan>) -> Vec<HighlightPassage> {
     let mut spans = spans.into_iter().peekable();
     let mut passages = Vec::new();
@@ -30,7 +30,7 @@ pub(super) fn passages(value: &str, spans: Vec<HighlightSpan>) -> Vec<HighlightP
             own.push(span);
         }
         if let Some(last) = own.last() {
-            // A word is never cut, even if a boundary was seen in it.
+            // A word is never split, even if it contains a boundary.
             range.end = range.end.max(last.range.end);
             let different: HashSet<&str> = own.iter().map(|span| span.token.as_str()).collect();
             let worth = (different.len(), own.len());
@@ -64,7 +64,7 @@ fn cut(value: &str) -> Vec<Range<usize>> {
     pieces.ranges
 }
 
-/// Neighbouring parts, gathered until a passage is full.
+/// Collects adjacent parts until a passage is full.
 #[derive(Default)]
 struct PassageBuilder {
     ranges: Vec<Range<usize>>,

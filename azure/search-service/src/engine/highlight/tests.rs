@@ -30,7 +30,7 @@ fn marked(values: &[&str], found: &[&str], phrases: &[Phrase], limit: usize) -> 
 }
 
 #[test]
-fn a_short_text_stays_whole() {
+fn a_short_text_is_not_split() {
     assert_eq!(
         marked(&["Best Hotel in town, a hotel!"], &["hotel"], &[], 5),
         ["Best <em>Hotel</em> in town, a <em>hotel</em>!"]
@@ -54,7 +54,7 @@ fn a_long_text_gives_its_best_sentences_first() {
 }
 
 #[test]
-fn a_long_sentence_is_cut_between_words() {
+fn a_long_sentence_is_split_between_words() {
     let text = "word ".repeat(100) + "needle " + &"other ".repeat(100);
     let found = marked(&[&text], &["needle"], &[], 5);
     assert_eq!(found.len(), 1);
@@ -86,7 +86,7 @@ fn values_of_a_collection_are_fragments_of_their_own() {
 }
 
 #[test]
-fn letters_of_many_bytes_are_not_cut() {
+fn multi_byte_characters_are_not_split() {
     let text = "Größe Straße ".repeat(30) + "Öl";
     let found = marked(&[&text], &["straße", "öl"], &[], 2);
     assert!(found[0].contains("<em>Straße</em>"), "{found:?}");
@@ -100,7 +100,7 @@ fn overlapping_tokens_are_marked_once() {
 }
 
 #[test]
-fn reads_the_parameter() {
+fn parses_the_parameter() {
     let parsed = parse_fields("title-3, rooms/note", &schema()).unwrap();
     assert_eq!(
         parsed,

@@ -1,4 +1,4 @@
-//! The actions of a batch, applied to the store one by one.
+//! Applies the actions of a batch to the store one by one.
 
 use super::vector_fields::VectorFields;
 use crate::documents::{self, BatchEntry, Document, DocumentAction, IndexingResult};
@@ -8,13 +8,13 @@ use crate::engine::store::{DocumentStoreError, StoreBatch};
 /// A document that a batch has changed.
 pub(super) struct ChangedDocument {
     pub(super) number: u64,
-    /// It was there before, perhaps from an earlier action of the same batch.
+    /// The document existed before this action, possibly from an earlier action of the same batch.
     pub(super) existed: bool,
     /// `None` when it was deleted.
     pub(super) document: Option<Document>,
 }
 
-/// Applies actions and remembers what they changed.
+/// Applies actions and records the changed documents.
 pub(super) struct BatchApplier<'a> {
     plan: &'a IndexPlan,
     vectors: &'a VectorFields,

@@ -1,4 +1,4 @@
-//! The full-text index: derived from the documents, and made again from them when it cannot be used.
+//! The full-text index. It is derived from the documents, and rebuilt from them if it is unusable.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,32 +16,32 @@ use crate::engine::plan::IndexPlan;
 use crate::engine::store::StoreView;
 use crate::error::is_disk_full;
 
-/// Memory for documents on their way into a segment.
+/// Memory for documents that are not yet written to a segment.
 const WRITER_BYTES: usize = 64 << 20;
 
-/// Its folder is `text-N`; another one is made next to it when the columns change.
+/// The prefix of the folder `text-N`. A new folder is created next to it when the columns change.
 const FOLDER: &str = "text-";
 
 pub(super) struct FullTextIndex {
     folder: PathBuf,
     index: Index,
-    /// The column of documents' numbers.
+    /// The column with the numbers of documents.
     number: Field,
     reader: IndexReader,
-    /// Made for the first change, and given back after a while.
+    /// Created for the first change, and released when idle.
     writer: Option<IndexWriter>,
-    /// When the writer was last asked for.
+    /// When the writer was last used.
     used: Instant,
-    /// The last batch that is committed.
+    /// The last committed batch.
     committed: u64,
-    /// The last batch that the writer was given; behind the store's when it has failed.
+    /// The last batch that the writer received. It is behind the store after a failure of the writer.
     given: u64,
-    /// Changed documents since the last commit.
+    /// The number of documents changed since the last commit.
     pending: usize,
 }
 
 impl FullTextIndex {
-    /// Opens it, with everything that the store has in it; while the disk is full, with what it had committed.
+    /// Opens the index and adds everything from the store. On a full disk it opens the last commit.
     pub(super) fn open(
         folder: &Path,
         plan: &IndexPlan,
@@ -69,27 +69,27 @@ impl FullTextIndex {
         });
         match &made {
             Ok(_) => discard(&folders),
-            // Half of it would be in the way of what is there.
+            // An incomplete folder must not replace the existing one.
             Err(_) => discard(&[(next, path)]),
         }
         made
     }
 
-    /// Goes on with what is in a folder; `None` when it cannot be used.
+    /// Continues with the index in a folder. Returns `None` if it is unusable.
     fn resume(folder: &Path, plan: &IndexPlan, view: &StoreView, written: u64) -> Option<Self> {
         let (index, committed) = open(folder, plan).filter(|(_, committed)| *committed <= written)?;
         let mut text = match Self::new(folder, index, plan, committed) {
             Ok(text) => text,
             Err(error) => {
-                tracing::warn!(%error, "a full-text index is damaged and is made again from the documents");
+                tracing::warn!(%error, "a full-text index is damaged and is rebuilt from the documents");
                 return None;
             }
         };
         match text.catch_up(plan, view, written) {
             Ok(()) => {}
-            // It would not be better when it were made again.
+            // A rebuild would fail in the same way.
             Err(error) if error.status == StatusCode::INSUFFICIENT_STORAGE => {}
-            // What went wrong is logged where it did.
+            // The error has already been logged.
             Err(_) => return None,
         }
         text.reload().ok()?;
@@ -119,17 +119,18 @@ impl FullTextIndex {
         self.reader.searcher()
     }
 
-    /// Lets the folder go, so that another one may write to it. Merges that are under way are waited for.
+    /// Releases the folder, so that another writer may use it. Waits for running merges.
     pub(super) fn release_writer(&mut self) {
         self.given = self.committed;
         if let Some(writer) = self.writer.take()
             && let Err(error) = writer.wait_merging_threads()
         {
-            tracing::warn!(%error, "the writer of a full-text index had failed");
+            tracing::warn!(%error, "the writer of a full-text index failed");
         }
     }
 
-    /// Gives threads and memory of the writer back when it was not used for so long and has nothing to commit.
+    /// Releases the threads and the memory of the writer if it was idle for this time and has nothing
+    /// to commit.
     pub(super) fn release_writer_after(&mut self, idle: Duration) {
         if self.writer.is_some() && self.given == self.committed && self.used.elapsed() >= idle {
             self.release_writer();
@@ -141,14 +142,14 @@ impl FullTextIndex {
         self.writer.is_some()
     }
 
-    /// Forgets everything that was not committed: a writer that has failed may hold a part of it.
+    /// Discards everything that was not committed. A failed writer may hold a part of it.
     fn roll_back(&mut self) {
         self.writer = None;
         self.given = self.committed;
     }
 
-    /// Takes the changes of a batch. The documents are safe whatever happens: what is missing here is made from them by
-    /// the next commit.
+    /// Adds the changes of a batch. The documents are already durable. If this fails, the next commit
+    /// reads them from the store.
     pub(super) fn add_changes(&mut self, plan: &IndexPlan, changes: Vec<ChangedDocument>, batch: u64) {
         if self.given + 1 != batch {
             return;
@@ -156,19 +157,19 @@ impl FullTextIndex {
         match self.write(plan, changes) {
             Ok(()) => self.given = batch,
             Err(error) => {
-                tracing::warn!(%error, "the full-text index did not take a batch");
+                tracing::warn!(%error, "the full-text index could not add a batch");
                 self.roll_back();
             }
         }
     }
 
-    /// Adds to the number of changed documents, and returns it.
+    /// Adds to the number of changed documents and returns the sum.
     pub(super) fn add_pending(&mut self, more: usize) -> usize {
         self.pending += more;
         self.pending
     }
 
-    /// Commits everything that the store has.
+    /// Commits everything in the store.
     pub(super) fn commit(
         &mut self,
         plan: &IndexPlan,
@@ -176,7 +177,7 @@ impl FullTextIndex {
         written: u64,
     ) -> Result<(), ApiError> {
         if self.committed == written {
-            // Reading what was committed may have failed before.
+            // An earlier reload after the commit may have failed.
         } else if self.given == written {
             self.commit_writer(written).map_err(|error| self.failed("committing documents", &error))?;
         } else {
@@ -199,7 +200,7 @@ impl FullTextIndex {
         Ok(())
     }
 
-    /// Reads documents that changed after the last commit from the store.
+    /// Adds the documents that changed after the last commit.
     fn catch_up(&mut self, plan: &IndexPlan, view: &StoreView, written: u64) -> Result<(), ApiError> {
         if self.committed == written {
             self.given = written;
@@ -224,9 +225,9 @@ impl FullTextIndex {
         self.commit_writer(written).map_err(|error| self.failed(doing, &error))
     }
 
-    /// Reads all documents from the store.
+    /// Adds all documents from the store.
     fn rebuild(&mut self, plan: &IndexPlan, view: &StoreView, written: u64) -> Result<(), ApiError> {
-        let doing = "making the index again";
+        let doing = "rebuilding the full-text index";
         self.roll_back();
         let emptied = self.writer().and_then(|writer| writer.delete_all_documents());
         emptied.map_err(|error| self.failed(doing, &error))?;
@@ -245,9 +246,9 @@ impl FullTextIndex {
         self.used = Instant::now();
         if self.writer.is_none() {
             let writer = self.index.writer_with_num_threads(1, WRITER_BYTES)?;
-            // The first operation of a writer has the stamp of the last commit (tantivy 0.27). A merge up to that commit
-            // may take it for done where it was not, and then a deleted document is found again. So the first one
-            // deletes what nobody has.
+            // The first operation of a writer has the stamp of the last commit (tantivy 0.27). A merge up
+            // to that commit may treat the operation as done, and then a deleted document is found again.
+            // The first operation therefore deletes a number that no document has.
             writer.delete_term(Term::from_field_u64(self.number, u64::MAX));
             self.writer = Some(writer);
         }
@@ -261,7 +262,7 @@ impl FullTextIndex {
             prepared.commit()
         });
         if let Err(error) = committed {
-            // The writer would commit without the documents that it has lost.
+            // The writer would commit without the lost documents.
             self.roll_back();
             return Err(error);
         }
@@ -269,7 +270,8 @@ impl FullTextIndex {
         Ok(())
     }
 
-    /// A writer whose thread has ended for want of room only says that it has ended, so the disk is asked.
+    /// Converts an error of tantivy. A writer whose thread ended because of a full disk does not report
+    /// the cause. The free disk space is therefore checked.
     fn failed(&self, doing: &'static str, error: &TantivyError) -> ApiError {
         let full = match error {
             TantivyError::IoError(reason) => is_disk_full(reason),
@@ -280,11 +282,11 @@ impl FullTextIndex {
     }
 
     fn reload(&self) -> Result<(), ApiError> {
-        self.reader.reload().map_err(|error| ApiError::internal("reading what was committed", error))
+        self.reader.reload().map_err(|error| ApiError::internal("reading committed documents", error))
     }
 }
 
-/// Whether a small file has its place beside the others.
+/// Returns whether a small file can be written to the folder.
 fn has_room(folder: &Path) -> bool {
     const SMALL: usize = 256 << 10;
     let file = folder.join("room");
@@ -293,7 +295,7 @@ fn has_room(folder: &Path) -> bool {
     !written.is_err_and(|error| is_disk_full(&error))
 }
 
-/// The folders of full-text indexes, by their number.
+/// Returns the folders of full-text indexes by their number.
 fn folders(folder: &Path) -> std::io::Result<Vec<(u64, PathBuf)>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -306,14 +308,14 @@ fn folders(folder: &Path) -> std::io::Result<Vec<(u64, PathBuf)>> {
     Ok(found)
 }
 
-/// Removes folders that nobody opens again; what cannot be removed now is tried at the next start.
+/// Deletes unused folders. A folder that cannot be deleted now is deleted at the next start.
 fn discard<'a>(folders: impl IntoIterator<Item = &'a (u64, PathBuf)>) {
     for (_, folder) in folders {
         let _ = std::fs::remove_dir_all(folder);
     }
 }
 
-/// The index in a folder and the last batch that it has; `None` when it cannot be used as it is.
+/// Returns the index in a folder and its last batch. Returns `None` if it cannot be used unchanged.
 fn open(folder: &Path, plan: &IndexPlan) -> Option<(Index, u64)> {
     let mut index = Index::open_in_dir(folder).ok()?;
     if index.schema() != *plan.columns.schema() {

@@ -1,4 +1,4 @@
-//! An index as its users see it, while others write, after errors, and after it was opened again.
+//! Tests of an index during concurrent writes, after errors, and after it is reopened.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
@@ -31,7 +31,7 @@ fn definition() -> Value {
     })
 }
 
-/// The same with one more field.
+/// The definition with one more field.
 fn larger_definition() -> Value {
     let mut larger = definition();
     let more = json!({"name": "more", "type": "Edm.String", "filterable": true});
@@ -57,7 +57,7 @@ fn upload(index: &SearchIndex, keys: &[&str]) {
     apply(index, keys.iter().map(document).collect());
 }
 
-/// The keys that a search finds.
+/// Returns the keys of the matching documents.
 fn found(snapshot: &IndexSnapshot, search: &str, filter: Option<&str>) -> BTreeSet<String> {
     let request = json!({"search": search, "filter": filter, "top": 1000, "count": true});
     let request = SearchRequest::parse(request).unwrap();
@@ -73,7 +73,7 @@ fn found(snapshot: &IndexSnapshot, search: &str, filter: Option<&str>) -> BTreeS
         document.unwrap().unwrap()["id"].as_str().unwrap().to_owned()
     };
     let keys: BTreeSet<String> = found.documents.iter().map(|document| key(document.number)).collect();
-    assert_eq!(found.documents.len(), keys.len(), "no document is found twice");
+    assert_eq!(found.documents.len(), keys.len(), "no document must be found twice");
     assert_eq!(found.count, Some(keys.len() as u64));
     keys
 }
@@ -87,7 +87,7 @@ fn everything(index: &SearchIndex) -> BTreeSet<String> {
 }
 
 #[test]
-fn whoever_wrote_a_batch_finds_it_at_once_while_others_write_too() {
+fn a_writer_finds_its_batch_at_once_during_concurrent_writes() {
     let folder = TestFolder::new();
     let index = open(&folder);
     std::thread::scope(|scope| {
@@ -109,11 +109,11 @@ fn whoever_wrote_a_batch_finds_it_at_once_while_others_write_too() {
 }
 
 #[test]
-fn nobody_ever_sees_a_part_of_a_batch() {
+fn no_snapshot_has_a_part_of_a_batch() {
     let folder = TestFolder::new();
     let index = open(&folder);
     let ended = AtomicBool::new(false);
-    // Every batch gives the same five documents another number, and adds or removes five others.
+    // Every batch gives the same five documents another number, and adds or deletes five others.
     let batch = |round: u64| {
         let same =
             (0..5).map(|at| json!({"id": format!("s{at}"), "n": round, "text": "same", "v": [round, 1]}));
@@ -152,7 +152,7 @@ fn nobody_ever_sees_a_part_of_a_batch() {
 }
 
 #[test]
-fn fields_are_added_while_others_write_and_search() {
+fn fields_are_added_during_concurrent_writes_and_searches() {
     let folder = TestFolder::new();
     let index = open(&folder);
     let ended = AtomicBool::new(false);
@@ -183,7 +183,7 @@ fn fields_are_added_while_others_write_and_search() {
 }
 
 #[test]
-fn an_index_goes_on_as_it_was_when_it_could_not_take_another_definition() {
+fn a_failed_change_of_the_definition_keeps_the_old_one() {
     let folder = TestFolder::new();
     let place = folder.path().join("index");
     let away = folder.path().join("away");
@@ -204,11 +204,11 @@ fn an_index_goes_on_as_it_was_when_it_could_not_take_another_definition() {
 }
 
 #[test]
-fn documents_of_a_definition_that_was_not_kept_are_read_with_the_one_before() {
+fn documents_of_a_lost_definition_are_read_with_the_previous_one() {
     let folder = TestFolder::new();
     drop({
         let index = SearchIndex::open(folder.path(), plan(&larger_definition())).unwrap();
-        apply(&index, vec![json!({"id": "1", "n": 1, "text": "word", "more": "gone"})]);
+        apply(&index, vec![json!({"id": "1", "n": 1, "text": "word", "more": "lost"})]);
         index
     });
     let index = open(&folder);
@@ -216,7 +216,7 @@ fn documents_of_a_definition_that_was_not_kept_are_read_with_the_one_before() {
 }
 
 #[test]
-fn a_commit_that_fails_loses_no_document() {
+fn a_failed_commit_loses_no_document() {
     for comes_back in [true, false] {
         let folder = TestFolder::new();
         let index = open(&folder);
@@ -225,12 +225,12 @@ fn a_commit_that_fails_loses_no_document() {
         let (text, away) = (folder.path().join("text-0"), folder.path().join("away"));
         upload(&index, &["2"]);
         std::fs::rename(&text, &away).unwrap();
-        // What was committed before is served.
+        // The last commit is still served.
         assert_eq!(everything(&index), keys(&["1"]));
         if comes_back {
             std::fs::rename(&away, &text).unwrap();
         }
-        // Batches are taken all the time: documents are safe without the full-text index.
+        // Batches are still accepted, because documents are durable without the full-text index.
         upload(&index, &["1", "3"]);
         assert_eq!(everything(&index), keys(&["1", "2", "3"]));
         assert_eq!(found(&index.snapshot().unwrap(), "word", Some("n eq 1")), keys(&["1", "2", "3"]));
@@ -238,11 +238,11 @@ fn a_commit_that_fails_loses_no_document() {
 }
 
 #[test]
-fn what_a_panic_kept_from_being_seen_is_made_up_for() {
+fn derived_data_is_rebuilt_after_a_panic() {
     let folder = TestFolder::new();
     let index = open(&folder);
     upload(&index, &["1"]);
-    // As if the process had gone on after a panic between the store and the rest.
+    // Simulates a panic after the store was written and before the derived data was.
     let broken = std::thread::scope(|scope| {
         let broken = scope.spawn(|| {
             let mut writing = index.lock_writer();
@@ -264,26 +264,26 @@ fn what_a_panic_kept_from_being_seen_is_made_up_for() {
 }
 
 #[test]
-fn the_writer_rests_when_nothing_is_written_and_comes_back() {
+fn the_writer_is_released_when_idle_and_recreated() {
     let folder = TestFolder::new();
     let index = open(&folder);
-    let rests = || !index.lock_writer().text.has_writer();
+    let released = || !index.lock_writer().text.has_writer();
     index.lock_writer().text.release_writer_after(Duration::ZERO);
-    assert!(rests(), "nothing is written");
+    assert!(released(), "no writer without a change");
     upload(&index, &["1"]);
     index.lock_writer().text.release_writer_after(Duration::ZERO);
-    assert!(!rests(), "it has something to commit");
+    assert!(!released(), "a writer with pending changes must stay");
     assert_eq!(everything(&index).len(), 1);
     index.lock_writer().text.release_writer_after(REST_AFTER);
-    assert!(!rests(), "it was used a moment ago");
+    assert!(!released(), "a recently used writer must stay");
     index.lock_writer().text.release_writer_after(Duration::ZERO);
-    assert!(rests());
+    assert!(released());
     upload(&index, &["1", "2"]);
     assert_eq!(everything(&index), keys(&["1", "2"]));
 }
 
 #[test]
-fn a_damaged_full_text_index_is_made_again() {
+fn a_damaged_full_text_index_is_rebuilt() {
     let folder = TestFolder::new();
     let damages: [fn(&Path); 4] = [
         |text| std::fs::remove_dir_all(text).unwrap(),
@@ -311,7 +311,7 @@ fn a_damaged_full_text_index_is_made_again() {
         let texts: Vec<_> =
             std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         let texts: Vec<_> = texts.into_iter().filter(|path| path.is_dir()).collect();
-        assert_eq!(texts.len(), 1, "nothing is left behind: {texts:?}");
+        assert_eq!(texts.len(), 1, "the old folder must be deleted: {texts:?}");
         damage(&texts[0]);
         let index = open(&folder);
         assert_eq!(found(&index.snapshot().unwrap(), "word", Some("n eq 1")), keys(&["1", "2"]));
@@ -319,19 +319,19 @@ fn a_damaged_full_text_index_is_made_again() {
 }
 
 #[test]
-fn opening_an_index_again_writes_nothing() {
+fn reopening_an_index_writes_nothing() {
     let folder = TestFolder::new();
     upload(&open(&folder), &["1"]);
     drop(open(&folder));
     let index = open(&folder);
     let rewrite =
-        |_: &[u8]| -> Result<Vec<u8>, DocumentStoreError> { panic!("nothing is to be written again") };
+        |_: &[u8]| -> Result<Vec<u8>, DocumentStoreError> { panic!("no document must be rewritten") };
     index.store.rewrite_documents(index.plan().shape_number(), rewrite).unwrap();
     assert!(!index.lock_writer().text.has_writer());
     assert_eq!(everything(&index), keys(&["1"]));
 }
 
-/// One document of the model: its number, its word, whether it has a vector.
+/// A document of the model: its number, its word, and whether it has a vector.
 type Modelled = (Option<i64>, Option<String>, bool);
 type Model = BTreeMap<String, Modelled>;
 
@@ -415,7 +415,7 @@ fn compare(index: &SearchIndex, model: &Model) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
-    fn any_batches_leave_what_a_plain_map_would_have(
+    fn batches_have_the_same_result_as_on_a_map(
         batches in vec((vec(act(), 1..12), any::<bool>(), 0u8..4), 1..8),
     ) {
         let folder = TestFolder::new();

@@ -4,7 +4,7 @@ use super::*;
 use crate::definition::IndexDefinition;
 use crate::resources::scratch::TestFolder;
 
-/// An index in the folder, with a key and nothing else.
+/// Opens an index in the folder, with only a key field.
 fn open(scratch: &TestFolder) -> SearchIndex {
     let definition = json!({"name": "things", "fields": [{"name": "id", "type": "Edm.String", "key": true}]});
     let plan = IndexPlan::new(IndexDefinition::parse(&definition).unwrap()).unwrap();
@@ -17,7 +17,7 @@ fn upload(index: &SearchIndex, id: &str) {
 }
 
 #[test]
-fn upkeep_commits_when_no_more_batches_come() {
+fn maintenance_commits_when_no_more_batches_arrive() {
     let scratch = TestFolder::new();
     let index = open(&scratch);
     let committed = || {
@@ -32,7 +32,7 @@ fn upkeep_commits_when_no_more_batches_come() {
 }
 
 #[test]
-fn whoever_looks_sees_what_was_acknowledged() {
+fn a_snapshot_has_all_acknowledged_batches() {
     let scratch = TestFolder::new();
     let index = open(&scratch);
     for (id, count) in [("1", 1), ("2", 2)] {

@@ -1,5 +1,5 @@
-//! The vector fields of an index. Vectors have a table of their own, from which they are read at the start without their
-//! documents.
+//! The vector fields of an index. Vectors have their own table in the store, so they are loaded without
+//! their documents.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ pub(super) struct VectorFields {
 
 struct IndexedVectorField {
     path: String,
-    /// Among the leaves of the schema.
+    /// The position among the leaves of the schema.
     leaf: usize,
-    /// Its vectors' place in the store: it does not change when other fields are added.
+    /// The key of the field's vectors in the store. It does not change when other fields are added.
     place: u32,
     set: Arc<VectorSet>,
 }
@@ -37,7 +37,7 @@ impl VectorFields {
             view.for_each_vector(place, |number, bytes| {
                 vector.clear();
                 if vectors::decode_into(bytes, &mut vector) {
-                    // Its length was checked when it came.
+                    // The length was checked when the vector was written.
                     let _ = batch.insert(number, &vector);
                 }
             })?;
@@ -96,7 +96,7 @@ impl IndexedVectorField {
     }
 }
 
-/// FNV-1a: the same for a path in every version of the program.
+/// Hashes a path with FNV-1a, which gives the same result in every version of the program.
 fn path_hash(path: &str) -> u32 {
     path.bytes().fold(0x811c_9dc5, |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

@@ -1,11 +1,12 @@
-//! `scoringParameters`: what a request tells the functions of a profile, as `name-value,value`.
+//! Parses `scoringParameters`, the arguments of scoring functions, as `name-value,value`.
 
 use std::collections::HashMap;
 
 use crate::ApiError;
 use crate::odata::ast::GeoPoint;
 
-/// Values by name. A value with commas or quotes stands in single quotes, and quotes within are doubled.
+/// Values by name. A value with commas or quotes is written in single quotes, and quotes within it
+/// are doubled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScoringParameters {
     values: HashMap<String, Vec<String>>,
@@ -20,13 +21,13 @@ impl ScoringParameters {
             };
             let list = split(list).map_err(|reason| refused(format!("'{parameter}' {reason}")))?;
             if values.insert(name.to_owned(), list).is_some() {
-                return Err(refused(format!("'{name}' is given twice")));
+                return Err(refused(format!("'{name}' is specified twice")));
             }
         }
         Ok(Self { values })
     }
 
-    /// Longitude and latitude, in this order.
+    /// Returns a parameter as a point of longitude and latitude, in this order.
     pub(super) fn point(&self, name: &str) -> Result<GeoPoint, ApiError> {
         let numbers: Option<Vec<f64>> = self.get(name)?.iter().map(|text| text.trim().parse().ok()).collect();
         match numbers.as_deref() {
@@ -41,7 +42,7 @@ impl ScoringParameters {
         }
     }
 
-    /// Each tag once.
+    /// Returns the tags of a parameter without duplicates.
     pub(super) fn tags(&self, name: &str) -> Result<Vec<String>, ApiError> {
         let mut tags = self.get(name)?.to_vec();
         tags.sort();
@@ -81,7 +82,7 @@ fn split(list: &str) -> Result<Vec<String>, &'static str> {
     }
 }
 
-/// The text up to the closing quote, and what follows it.
+/// Returns the text up to the closing quote, and the text after it.
 fn unquote(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut rest = text;

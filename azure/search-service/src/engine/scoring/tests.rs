@@ -70,7 +70,7 @@ fn magnitude_grows_towards_the_end_of_its_range() {
 }
 
 #[test]
-fn freshness_looks_back_or_ahead() {
+fn freshness_prefers_past_or_future_dates() {
     let days = |days: i64| ScoringFunctionKind::Freshness { duration_ms: days * 86_400_000 };
     let constant =
         |kind| ScoringFunction { interpolation: ScoringInterpolation::Constant, ..function("built", kind) };
@@ -93,7 +93,7 @@ fn distance_falls_from_the_given_point() {
 }
 
 #[test]
-fn tags_count_what_is_common() {
+fn tags_count_common_values() {
     let tags = ScoringFunctionKind::Tag { parameter: "likes".to_owned() };
     assert_eq!(one(function("tags", tags.clone()), &["likes-pool,bar"]), [3.0, 2.0, 1.0, 1.0]);
     let constant =
@@ -118,13 +118,13 @@ fn curves_fall_late_or_early() {
 #[test]
 fn functions_are_aggregated() {
     let cheap = ScoringFunctionKind::Magnitude { start: 100.0, end: 10.0, constant_beyond: false };
-    // Ratings give 1, 2, 1, 1 and prices 3, 2, 1, 1.
+    // Ratings give 1, 2, 1, 1 and prices give 3, 2, 1, 1.
     let both = || vec![rating(), function("price", cheap.clone())];
     assert_eq!(factors(both(), ScoringAggregation::Sum, &[]), [3.0, 3.0, 1.0, 1.0]);
     assert_eq!(factors(both(), ScoringAggregation::Average, &[]), [2.0, 2.0, 1.0, 1.0]);
     assert_eq!(factors(both(), ScoringAggregation::Minimum, &[]), [1.0, 2.0, 1.0, 1.0]);
     assert_eq!(factors(both(), ScoringAggregation::Maximum, &[]), [3.0, 2.0, 1.0, 1.0]);
-    // The first document is at the edge of the range of ratings: that function applies and gives nothing.
+    // The first document is at the edge of the range of ratings. The function applies and adds nothing.
     assert_eq!(factors(both(), ScoringAggregation::FirstMatching, &[]), [1.0, 2.0, 1.0, 1.0]);
     assert_eq!(factors(Vec::new(), ScoringAggregation::Minimum, &[]), [1.0; 4]);
 }

@@ -1,15 +1,16 @@
-//! Whether a word of a text is what was typed, or begins with it, give or take one mistake.
+//! Compares a word of a text with the typed word, or its prefix, with at most one mistake.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closeness {
     Far,
-    /// The same, or the same but for one mistake.
+    /// The words are equal, or equal except for one mistake.
     Near,
-    /// Goes on after what was typed.
+    /// The word starts with the typed text.
     Start,
 }
 
-/// One mistake is a letter too many, too few, another one, or two neighbours in the wrong order.
+/// Compares a token with a typed word. One mistake is an added, a missing or a different letter, or two
+/// swapped adjacent letters.
 pub(super) fn closeness(typed: &str, token: &str, may_go_on: bool, mistakes: bool) -> Closeness {
     if token == typed {
         return Closeness::Near;
@@ -24,7 +25,7 @@ pub(super) fn closeness(typed: &str, token: &str, may_go_on: bool, mistakes: boo
     let token: Vec<char> = token.chars().take(typed.len() + 2).collect();
     let near = match may_go_on {
         false => within_one(&typed, &token),
-        // One mistake may also change the length of the beginning.
+        // One mistake may also change the length of the prefix.
         true => (typed.len().saturating_sub(1)..=typed.len() + 1)
             .any(|length| token.get(..length).is_some_and(|start| within_one(&typed, start))),
     };

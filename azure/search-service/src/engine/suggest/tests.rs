@@ -22,7 +22,7 @@ fn typed(search: &str, fuzzy: bool) -> TypedWords {
     TypedWords::parse(search, &mut words(), fuzzy).unwrap()
 }
 
-/// The documents found, the best first.
+/// Returns the matching documents, the best first.
 fn found(search: &str, fuzzy: bool) -> Vec<u32> {
     let index = index();
     let columns: Vec<Column> =
@@ -38,7 +38,7 @@ fn sorted(mut docs: Vec<u32>) -> Vec<u32> {
 }
 
 #[test]
-fn the_last_word_may_go_on_and_the_others_are_whole() {
+fn the_last_word_is_a_prefix_and_the_others_are_whole() {
     assert_eq!(sorted(found("ho", false)), [0, 1]);
     assert_eq!(found("best ho", false), [0]);
     assert_eq!(found("BEST tow", false), [0]);
@@ -61,7 +61,7 @@ fn mistakes_are_allowed_when_fuzzy_and_rank_below() {
 }
 
 #[test]
-fn nothing_but_signs_finds_nothing() {
+fn punctuation_alone_finds_nothing() {
     assert!(found("!?", false).is_empty());
     assert!(TypedWords::parse("", &mut words(), false).is_err());
     assert!(TypedWords::parse(&"x".repeat(101), &mut words(), false).is_err());
@@ -82,7 +82,7 @@ fn shows_the_first_value_that_has_all_words() {
 }
 
 #[test]
-fn one_mistake_is_close_and_two_are_far() {
+fn one_mistake_is_accepted_and_two_are_not() {
     let near = |typed, token| closeness(typed, token, false, true) == Closeness::Near;
     for token in ["hotel", "hotl", "hotell", "hitel", "ohtel", "hoetl", "otel"] {
         assert!(near("hotel", token), "{token}");

@@ -1,26 +1,27 @@
-//! Lucene's dialect of regular expressions, rewritten for the automata of tantivy.
+//! Translates Lucene regular expressions for the automata of tantivy.
 //!
-//! An expression must fit a whole term. `^`, `$` and other signs that Lucene does not know are letters. `@` is any text,
-//! `"…"` is plain text, and `\d \D \s \S \w \W` are ASCII classes. Complement (`~`), intersection (`&`), the empty
-//! language (`#`) and numeric intervals (`<1-9>`) are refused: the automata have no such thing.
+//! An expression must match a whole term. `^`, `$` and other characters without a meaning in Lucene are
+//! literal. `@` matches any text, `"…"` is literal text, and `\d \D \s \S \w \W` are ASCII classes.
+//! Complement (`~`), intersection (`&`), the empty language (`#`) and numeric intervals (`<1-9>`) are
+//! rejected, because the automata do not support them.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// About how many steps of an automaton a class of nearly all letters takes.
+/// The approximate number of automaton steps for a class of nearly all letters.
 pub(super) const ANY_LETTER: usize = 45;
-/// How deep parentheses may nest.
+/// The maximum depth of nested parentheses.
 const MAX_DEPTH: usize = 50;
-/// The largest number within braces.
+/// The maximum number within braces.
 const MAX_REPEAT: usize = 1_000;
 
-/// The expression in Rust's dialect and its size. The error is a reason for the client.
+/// Returns the expression in Rust's syntax and its size. The error is a reason for the client.
 pub(super) fn translate(expression: &str, max_steps: usize) -> Result<(String, usize), String> {
     let mut reader = RegexTranslator { letters: expression.chars().peekable(), max_steps };
     let piece = reader.union(0)?;
     match reader.letters.peek() {
         None => Ok((piece.written, piece.steps)),
-        Some(_) => Err("a `)` closes nothing. Escape it as `\\)`".to_owned()),
+        Some(_) => Err("a `)` has no matching `(`. Escape it as `\\)`".to_owned()),
     }
 }
 
@@ -81,16 +82,16 @@ impl RegexTranslator<'_> {
             }
             signs += 1;
             if signs > MAX_DEPTH {
-                return Err(format!("more than {MAX_DEPTH} repetitions follow each other"));
+                return Err(format!("more than {MAX_DEPTH} repetition operators are adjacent"));
             }
             piece.steps = self.bounded((piece.steps + 2).saturating_mul(times))?;
-            // The group keeps `a*?` from being a lazy repetition, which Lucene does not have.
+            // The group prevents `a*?` from becoming a lazy repetition, which Lucene does not have.
             piece.written = format!("(?:{}){suffix}", piece.written);
         }
         Ok(piece)
     }
 
-    /// `{3}`, `{3,}` or `{3,5}`, after the brace; and how often the piece is copied.
+    /// Parses `{3}`, `{3,}` or `{3,5}` after the opening brace. Also returns how often the piece is copied.
     fn braces(&mut self) -> Result<(String, usize), String> {
         let least = self.number()?;
         let most = match self.letters.next_if_eq(&',') {
@@ -105,7 +106,9 @@ impl RegexTranslator<'_> {
         }
         match most {
             None => Ok((format!("{{{least},}}"), least + 1)),
-            Some(most) if most < least => Err(format!("`{{{least},{most}}}` counts backwards")),
+            Some(most) if most < least => {
+                Err(format!("`{{{least},{most}}}` has a minimum above its maximum"))
+            }
             Some(most) => Ok((format!("{{{least},{most}}}"), most.max(1))),
         }
     }
@@ -117,7 +120,7 @@ impl RegexTranslator<'_> {
         }
         match digits.parse() {
             Ok(number) if number <= MAX_REPEAT => Ok(number),
-            _ => Err(format!("braces take numbers up to {MAX_REPEAT}")),
+            _ => Err(format!("braces must hold numbers up to {MAX_REPEAT}")),
         }
     }
 
@@ -164,7 +167,7 @@ impl RegexTranslator<'_> {
         })
     }
 
-    /// After `[`.
+    /// Parses a character class after `[`.
     fn class(&mut self) -> Result<TranslatedRegex, String> {
         let negated = self.letters.next_if_eq(&'^').is_some();
         let mut written = String::new();
@@ -186,7 +189,7 @@ impl RegexTranslator<'_> {
             };
             let to = match self.letters.next_if_eq(&'-') {
                 None => from,
-                // A dash before the end is a dash.
+                // A dash at the end of a class is literal.
                 Some(_) if self.letters.peek() == Some(&']') => {
                     written.push_str("\\-");
                     steps += 3;
@@ -199,7 +202,7 @@ impl RegexTranslator<'_> {
             };
             let (from, to) = (lower(from), lower(to));
             if from > to {
-                return Err(format!("the range `{from}-{to}` runs backwards"));
+                return Err(format!("the range `{from}-{to}` is in descending order"));
             }
             written.push_str(&format!("\\x{{{:x}}}-\\x{{{:x}}}", u32::from(from), u32::from(to)));
             steps = self.bounded(steps + if to.is_ascii() { 3 } else { ANY_LETTER })?;
@@ -221,7 +224,7 @@ fn literal(letter: char) -> TranslatedRegex {
     TranslatedRegex { steps: letters.len(), written: format!("(?:{})", regex::escape(&letters)) }
 }
 
-/// A letter of a class; those whose lower case has several letters stay.
+/// Returns the lower case of a letter, or the letter itself if its lower case has several letters.
 fn lower(letter: char) -> char {
     let mut lower = letter.to_lowercase();
     match (lower.next(), lower.next()) {
@@ -258,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn fits_whole_terms() {
+    fn matches_whole_terms() {
         for (expression, fitting, others) in [
             ("[mh]otel", &["motel", "hotel"][..], &["otel", "hotels", "xhotel"][..]),
             ("h.*l", &["hotel", "hl"], &["hotels"]),
@@ -284,29 +287,29 @@ mod tests {
             (r"[\d.]x", &["1x", ".x"], &["ax"]),
         ] {
             for term in fitting {
-                assert!(fits(expression, term), "/{expression}/ fits {term}");
+                assert!(fits(expression, term), "/{expression}/ matches {term}");
             }
             for term in others {
-                assert!(!fits(expression, term), "/{expression}/ does not fit {term}");
+                assert!(!fits(expression, term), "/{expression}/ does not match {term}");
             }
         }
     }
 
     #[test]
-    fn refuses_what_automata_cannot_do() {
+    fn rejects_unsupported_operators() {
         for (expression, reason) in [
             ("a~b", "`~` as an operator"),
             ("a&b", "`&` as an operator"),
             ("<1-9>", "`<` as an operator"),
             ("#", "`#` as an operator"),
             ("(a", "not closed"),
-            ("a)", "closes nothing"),
+            ("a)", "no matching `(`"),
             ("[a", "not closed"),
-            ("[b-a]", "runs backwards"),
+            ("[b-a]", "descending order"),
             ("\"a", "not closed"),
-            ("a{", "braces take numbers"),
+            ("a{", "braces must hold numbers"),
             ("a{2", "not closed"),
-            ("a{3,2}", "counts backwards"),
+            ("a{3,2}", "minimum above its maximum"),
             ("a{9999}", "numbers up to 1000"),
             ("((a{1000}){1000}){1000}", "too large"),
             ("(a?){1000}", "too large"),
@@ -322,7 +325,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn never_panics_and_writes_what_rust_reads(expression in r#"[ab\[\](){}|*+?.\\"@^\-,12é]{0,16}"#) {
+        fn never_panics_and_writes_valid_rust_regex(expression in r#"[ab\[\](){}|*+?.\\"@^\-,12é]{0,16}"#) {
             if let Ok((written, steps)) = translate(&expression, 300) {
                 prop_assert!(steps <= 300);
                 if let Err(error) = Regex::new(&written) {

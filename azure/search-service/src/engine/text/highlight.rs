@@ -1,11 +1,11 @@
-//! What of a search text counts as a hit in a field's own words.
+//! The terms of a search text to highlight in a field.
 
 use super::TermPattern;
 
-/// One thing that the search text looks for in one field.
+/// A term, phrase or pattern that the search text looks for in one field.
 #[derive(Debug, Clone)]
 pub struct HighlightTerm {
-    /// The field.
+    /// The path of the field.
     pub path: String,
     pub kind: HighlightKind,
 }
@@ -13,7 +13,7 @@ pub struct HighlightTerm {
 #[derive(Debug, Clone)]
 pub enum HighlightKind {
     Term(String),
-    /// Terms with their positions in a row; the first need not be at 0.
+    /// Terms with their positions in order. The first position may be above 0.
     Phrase {
         words: Vec<(usize, String)>,
         slop: u32,
@@ -26,7 +26,7 @@ impl HighlightTerm {
         Self { path: path.to_owned(), kind }
     }
 
-    /// Whether an analyzed token of the field is what is looked for, or a word of the phrase that is.
+    /// Returns whether an analyzed token of the field matches, or belongs to a matching phrase.
     pub fn matches(&self, token: &str) -> bool {
         match &self.kind {
             HighlightKind::Term(text) => text == token,

@@ -1,7 +1,7 @@
-//! Patterns over the terms of a column: prefixes, wildcards, expressions and fuzzy words.
+//! Patterns over the terms of a column: prefixes, wildcards, regular expressions and fuzzy words.
 //!
-//! They bypass analysis and are only lower-cased. Every term that fits scores the same. The automaton of a pattern is
-//! made once and shared by all fields and the highlighter.
+//! Patterns are not analyzed, only lower-cased. Every matching term has the same score. The automaton of
+//! a pattern is built once and shared by all fields and the highlighter.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,19 +16,20 @@ use crate::ApiError;
 use crate::budget::Budget;
 use crate::syntax::tree::WildcardPiece;
 
-/// How large one pattern may be, in steps of an automaton; `.` has about 45.
+/// The maximum size of a pattern in automaton steps. `.` has about 45 steps.
 const MAX_STEPS: usize = 1_500;
-/// The same for all patterns of a search text.
+/// The maximum size of all patterns of a search text.
 const MAX_ALL_STEPS: usize = 6_000;
-/// Fuzzy words cost memory by the letter: about this many letters in one search text.
+/// The maximum number of letters in all fuzzy words of a search text. Fuzzy words need memory for
+/// each letter.
 const MAX_FUZZY_LETTERS: usize = 1_000;
 const MAX_FUZZY_WORD: usize = 100;
 
-/// A set of terms. Cheap to clone.
+/// A set of terms. It is cheap to clone.
 #[derive(Clone)]
 pub enum TermPattern {
     Prefix(Arc<PrefixAutomaton>),
-    /// Wildcards too.
+    /// A regular expression or a wildcard pattern.
     Regex(Arc<Regex>),
     Fuzzy(Arc<DfaWrapper>),
 }
@@ -38,7 +39,7 @@ impl TermPattern {
         Self::exact_prefix(&text.to_lowercase())
     }
 
-    /// Terms that begin exactly so.
+    /// Matches terms that start with exactly this text.
     pub(crate) fn exact_prefix(text: &str) -> Self {
         Self::Prefix(Arc::new(PrefixAutomaton(text.as_bytes().to_vec())))
     }
@@ -53,7 +54,7 @@ impl TermPattern {
 }
 
 impl fmt::Debug for TermPattern {
-    // The automata print thousands of lines.
+    // The automata would print thousands of lines.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Prefix(prefix) => write!(f, "Prefix({:?})", String::from_utf8_lossy(&prefix.0)),
@@ -74,11 +75,11 @@ fn accepts<A: Automaton>(automaton: &A, term: &str) -> bool {
     automaton.is_match(&state)
 }
 
-/// Everything that begins with these bytes.
+/// Matches everything that starts with these bytes.
 pub struct PrefixAutomaton(Vec<u8>);
 
 impl Automaton for PrefixAutomaton {
-    /// How many bytes have been met, or that another one came.
+    /// The number of matched bytes, or `None` after a mismatch.
     type State = Option<usize>;
 
     fn start(&self) -> Self::State {
@@ -106,7 +107,7 @@ impl Automaton for PrefixAutomaton {
     }
 }
 
-/// The documents that have a term of the pattern in a column.
+/// Matches documents that have a term of the pattern in a column.
 #[derive(Debug, Clone)]
 pub(crate) struct PatternQuery {
     column: Column,
@@ -138,7 +139,7 @@ where
     Box::new(AutomatonWeight::<BudgetedAutomaton<A>>::new(column, watched))
 }
 
-/// The same automaton. It looks at the budget with every letter of the dictionary that it reads.
+/// Wraps an automaton and checks the budget with every byte of the dictionary that it reads.
 struct BudgetedAutomaton<A> {
     automaton: Arc<A>,
     budget: Budget,
@@ -169,7 +170,7 @@ impl<A: Automaton> Automaton for BudgetedAutomaton<A> {
     }
 }
 
-/// Makes the patterns of one search text and keeps their size in bounds.
+/// Builds the patterns of one search text and limits their size.
 #[derive(Debug, Default)]
 pub(super) struct PatternBuilder {
     steps: usize,
@@ -220,7 +221,7 @@ impl PatternBuilder {
             );
             return Err(refuse(&format!("{text}~"), &reason));
         }
-        // The column says nothing here: the automaton looks at the text alone.
+        // The automaton uses only the text of the term, so any column will do.
         let word = Term::from_field_text(Column::from_field_id(0), text);
         let fuzzy = FuzzyTermQuery::new(word, distance.min(2), true).automaton();
         let fuzzy = fuzzy.map_err(|error| ApiError::internal("making a fuzzy word's automaton", error))?;
@@ -232,10 +233,10 @@ impl PatternBuilder {
         if steps > MAX_STEPS || self.steps > MAX_ALL_STEPS {
             return Err(refuse(
                 shown,
-                "it is too large, alone or with the other patterns of the text. Simplify it",
+                "it is too large, alone or together with the other patterns of the search text. Simplify it",
             ));
         }
-        // The syntax is our own writing; what is left to fail is the number of states.
+        // The syntax is generated and valid. Only the number of states can be too large.
         let regex = Regex::new(written)
             .map_err(|_| refuse(shown, "it is too complex for an automaton. Simplify it"))?;
         Ok(TermPattern::Regex(Arc::new(regex)))

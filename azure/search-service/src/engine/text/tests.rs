@@ -102,7 +102,7 @@ impl Hotels {
             .map(|hit| hit.doc_id)
             .collect();
         found.sort_unstable();
-        // Scored search takes other ways through tantivy and must agree.
+        // A scored search uses other code paths of tantivy and must have the same result.
         let top = self.searcher.search(&built.query, &TopDocs::with_limit(20).order_by_score()).unwrap();
         assert_eq!(top.len(), found.len(), "{node:?}");
         found
@@ -132,7 +132,7 @@ fn finds_words_in_any_field() {
     assert_eq!(hotels.simple("*", false), EVERY);
     assert_eq!(hotels.simple("motel wifi", false), [0, 2, 4, 6]);
     assert_eq!(hotels.simple("rooms wifi", true), [2, 4]);
-    // One word in the title, one in the text.
+    // One word is in the title, the other in the text.
     assert_eq!(hotels.simple("roach pool", true), [0]);
     assert_eq!(hotels.simple("grand pool", true), [0_u32; 0]);
     assert_eq!(hotels.simple("motel+(pool|ocean)", false), [0, 6]);
@@ -177,7 +177,7 @@ fn one_word_of_several_terms_joins_them_by_mode() {
 }
 
 #[test]
-fn stop_words_do_not_count() {
+fn stop_words_are_ignored() {
     let hotels = Hotels::new();
     let node = parse_simple("the beach").unwrap();
     let built = hotels.build(&node, &["text"], true).unwrap();
@@ -197,12 +197,12 @@ fn phrases_keep_order_and_gaps() {
     assert_eq!(hotels.full("text:\"view ocean\"~2", false), [6]);
     assert_eq!(hotels.full("text:\"view ocean\"~4", false), [1, 6]);
     assert_eq!(hotels.full("text:\"view ocean\"~4000000000", false), [1, 6]);
-    // A stop word holds its place, whichever it is.
+    // A stop word keeps its position, whichever word it is.
     assert_eq!(hotels.full("text:\"view is of the ocean\"", false), [1]);
     assert_eq!(hotels.full("text:\"view the a and ocean\"", false), [1]);
     assert_eq!(hotels.full("text:\"view the ocean\"", false), [0_u32; 0]);
     assert_eq!(hotels.simple("\"pool\"", false), [0]);
-    assert_eq!(hotels.simple("\"the\" pool", true), [0_u32; 0], "titles have no stop words");
+    assert_eq!(hotels.simple("\"the\" pool", true), [0_u32; 0], "no title contains the word");
     assert_eq!(hotels.full("text:\"the\" text:pool", true), [0]);
 }
 
@@ -210,14 +210,14 @@ fn phrases_keep_order_and_gaps() {
 fn patterns_are_not_analyzed_but_lower_cased() {
     let hotels = Hotels::new();
     assert_eq!(hotels.simple("MO*", false), [0, 3, 6]);
-    assert_eq!(hotels.simple("wi-f*", false), [0_u32; 0], "no term has a dash");
+    assert_eq!(hotels.simple("wi-f*", false), [0_u32; 0], "no term contains a dash");
     assert_eq!(hotels.full("mo?el", false), [0, 6]);
     assert_eq!(hotels.full("h*l", false), [1, 2, 6]);
     assert_eq!(hotels.full("/[MH]otel/", false), [0, 1, 2, 6]);
     assert_eq!(hotels.full("title:/.*nt.*/", false), [3]);
     assert_eq!(hotels.full("moutain~1", false), [3]);
     assert_eq!(hotels.full("Haotl~", false), [1, 2, 6]);
-    assert_eq!(hotels.full("hotle~1", false), [1, 2, 6], "letters that change places count once");
+    assert_eq!(hotels.full("hotle~1", false), [1, 2, 6], "two swapped letters are one mistake");
     assert_eq!(hotels.full("hotel~0", false), [1, 2, 6]);
     assert_eq!(hotels.full("mo* AND NOT ocea*", false), [0, 3]);
 }
@@ -251,7 +251,7 @@ fn boosts_and_exact_words_rank_higher() {
 }
 
 #[test]
-fn tells_the_highlighter_what_hits() {
+fn returns_the_terms_to_highlight() {
     let hotels = Hotels::new();
     let node = parse_full("text:dogs mo* AND \"ocean view\" NOT spa", &|_| true).unwrap();
     let built = hotels.build(&node, &["title"], false).unwrap();
@@ -271,7 +271,7 @@ fn tells_the_highlighter_what_hits() {
 }
 
 #[test]
-fn refuses_patterns_that_are_wrong_or_too_large() {
+fn rejects_invalid_and_too_large_patterns() {
     let hotels = Hotels::new();
     for (text, reason) in [
         ("/a(/".to_owned(), "not closed"),
@@ -291,7 +291,7 @@ fn refuses_patterns_that_are_wrong_or_too_large() {
     assert!(hotels.build(&node, &["title"], false).unwrap_err().message.contains("`nowhere`"));
 }
 
-/// Makes terms of a text without end, at one place or at one after the other.
+/// Produces an endless stream of terms, at one position or at consecutive positions.
 #[derive(Clone)]
 struct Endless {
     step: usize,
@@ -325,7 +325,7 @@ impl TokenStream for Endless {
 }
 
 #[test]
-fn analysis_stops_where_terms_become_too_many() {
+fn analysis_stops_at_the_maximum_number_of_terms() {
     let hotels = Hotels::new();
     for step in [0, 1] {
         for text in ["x", "\"x y\""] {
@@ -347,10 +347,10 @@ fn analysis_stops_where_terms_become_too_many() {
 }
 
 #[test]
-fn a_few_giant_terms_are_too_many_too() {
+fn a_few_giant_terms_exceed_the_limit() {
     let hotels = Hotels::new();
     let field = hotels.field("title").unwrap();
-    // Nothing searches for so long a word; a character filter may make it of a short one.
+    // No search text has such a long word, but a character filter may create it from a short one.
     let node = QueryNode::Term("a".repeat(17 << 20));
     let search = TextSearch {
         node: &node,
@@ -363,7 +363,7 @@ fn a_few_giant_terms_are_too_many_too() {
 }
 
 #[test]
-fn synonyms_of_a_long_phrase_multiply_only_so_far() {
+fn synonyms_of_a_long_phrase_are_limited() {
     let hotels = Hotels::new();
     let built = |words: usize| {
         let node = parse_simple(&format!("\"{}\"", "sea ".repeat(words))).unwrap();
@@ -373,10 +373,10 @@ fn synonyms_of_a_long_phrase_multiply_only_so_far() {
     assert_eq!(short.highlight.len(), 32);
     assert_eq!(long.highlight.len(), 4);
     assert!(long.terms < 8_192, "{}", long.terms);
-    // A phrase of the syntax is never longer; one of an analyzer that cuts letter by letter is.
+    // A parsed phrase is never this long, but an analyzer that splits by letters can create it.
     let node = QueryNode::Phrase { text: "sea ".repeat(8_000), slop: 0 };
     assert_eq!(hotels.build(&node, &["text"], false).unwrap().highlight.len(), 1);
-    // Each field in turn: the third is one too many.
+    // The terms of all fields are counted. The third field exceeds the limit.
     let error = hotels.build(&node, &["text", "text", "text"], false).unwrap_err();
     assert!(error.message.contains("32768 terms"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! What analysis and synonyms make of a word or a phrase in one field.
+//! Analysis and synonyms of a word or a phrase in one field.
 
 use std::collections::HashSet;
 
@@ -6,30 +6,30 @@ use super::SearchField;
 use crate::ApiError;
 use crate::syntax::synonyms::CompiledSynonyms;
 
-/// The most terms that one search text may become, over all fields.
+/// The maximum number of terms for one search text, over all fields.
 pub const MAX_TERMS: usize = 32_768;
-/// The most bytes of all these terms.
+/// The maximum number of bytes of all these terms.
 const MAX_BYTES: usize = 16 << 20;
-/// The most phrases that the alternatives within one phrase may multiply to; further alternatives are left out.
+/// The maximum number of phrases from the alternatives within one phrase. Further alternatives are ignored.
 const MAX_PHRASES: usize = 64;
-/// The most terms of these phrases together: a long phrase multiplies to fewer.
+/// The maximum number of terms in all these phrases. A long phrase has fewer alternatives.
 const MAX_PHRASE_TERMS: usize = 4_096;
 
 /// Terms with their positions.
 pub(super) type Row = Vec<(usize, String)>;
 
-/// One place of an analyzed text.
+/// One position of an analyzed text.
 #[derive(Debug)]
 pub(super) struct AnalyzedPosition {
-    /// The position of its first term.
+    /// The position of the first term.
     at: usize,
-    /// How many positions it takes in the text.
+    /// How many positions of the text it covers.
     width: usize,
-    /// Rows, any of which may stand here; positions count from the place.
+    /// Alternative rows of terms. Their positions are relative to this position.
     pub(super) alternatives: Vec<Row>,
 }
 
-/// Counts terms while they are made, so that no text becomes too many of them.
+/// Expands words into terms and limits the number of terms.
 #[derive(Debug, Default)]
 pub(super) struct TermExpander {
     pub(super) terms: usize,
@@ -55,17 +55,18 @@ impl TermExpander {
         if self.terms > MAX_TERMS || self.bytes > MAX_BYTES { Err(too_many_terms()) } else { Ok(()) }
     }
 
-    /// Each term is counted as it comes: an analyzer that makes millions of a word is not waited for.
+    /// Analyzes a text. Each term is counted when it is produced, so an analyzer with millions of terms
+    /// is stopped early.
     fn places(&mut self, field: &mut SearchField<'_>, text: &str) -> Result<Vec<AnalyzedPosition>, ApiError> {
         let mut places: Vec<AnalyzedPosition> = Vec::new();
-        // The terms of the last place: n-grams may put thousands there.
+        // The terms at the last position. N-grams may put thousands there.
         let mut seen: HashSet<String> = HashSet::new();
         let mut tokens = field.analyzer.token_stream(text);
         while let Some(token) = tokens.next() {
             self.count(&token.text)?;
             let row = || vec![(0, token.text.clone())];
             match places.last_mut() {
-                // Filters put variants of a term at its own position.
+                // Filters put variants of a term at the same position.
                 Some(place) if place.at == token.position => {
                     if seen.insert(token.text.clone()) {
                         place.alternatives.push(row());
@@ -101,7 +102,7 @@ impl TermExpander {
                 continue;
             };
             rest = rest.get(taken..).unwrap_or_default();
-            // `nth` is used for its walk: the places that the rule took are gone.
+            // `nth` skips the positions that the rule has replaced.
             let last = if taken > 1 { places.nth(taken - 2) } else { None };
             let end = last.map_or(place.at + place.width, |last| last.at + last.width);
             for term in alternatives.iter().flatten() {
@@ -110,7 +111,7 @@ impl TermExpander {
             let mut rows: Vec<Row> =
                 alternatives.iter().map(|terms| terms.iter().cloned().enumerate().collect()).collect();
             if taken == 1 {
-                // Variants beyond the first, which analysis put here, are no business of the rule.
+                // Further variants from the analyzer are independent of the rule.
                 rows.extend(place.alternatives.into_iter().skip(1));
             }
             expanded.push(AnalyzedPosition {
@@ -122,12 +123,13 @@ impl TermExpander {
         Ok(expanded)
     }
 
-    /// All rows that a phrase may be, over the alternatives of its places. Gaps (stop words) stay gaps.
+    /// Returns all rows of terms that match a phrase, over the alternatives of its positions. Gaps from
+    /// stop words stay.
     pub(super) fn phrases(&mut self, places: &[AnalyzedPosition]) -> Result<Vec<Row>, ApiError> {
         let longest: usize =
             places.iter().filter_map(|place| place.alternatives.iter().map(Vec::len).max()).sum();
         let most = MAX_PHRASES.min(MAX_PHRASE_TERMS / longest.max(1)).max(1);
-        // With how many positions each row is longer than the text so far.
+        // Each row with the number of positions by which it is longer than the text so far.
         let mut rows: Vec<(Row, isize)> = vec![(Vec::new(), 0)];
         for place in places {
             let allowed = (most / rows.len()).max(1);
@@ -135,7 +137,7 @@ impl TermExpander {
             let others = others.get(..others.len().min(allowed - 1)).unwrap_or_default();
             let mut next = Vec::with_capacity(rows.len() * (others.len() + 1));
             for (mut row, mut longer) in rows {
-                // Rows are copied only where they part: the first alternative takes the row that is there.
+                // Rows are copied only where they differ. The first alternative reuses the existing row.
                 let copies = others.iter().map(|other| (row.clone(), longer, other)).collect::<Vec<_>>();
                 append(&mut row, &mut longer, place, first);
                 next.push((row, longer));
@@ -147,7 +149,7 @@ impl TermExpander {
             rows = next;
         }
         let rows: Vec<Row> = rows.into_iter().map(|(row, _)| row).filter(|row| !row.is_empty()).collect();
-        // The terms of one row have been counted.
+        // The terms of the first row have already been counted.
         for (_, term) in rows.iter().skip(1).flatten() {
             self.count(term)?;
         }
@@ -164,7 +166,7 @@ fn append(row: &mut Row, longer: &mut isize, place: &AnalyzedPosition, alternati
 
 pub fn too_many_terms() -> ApiError {
     let message = format!(
-        "Fields, analyzers and synonyms make more than {MAX_TERMS} terms, or {} MiB of them, of the search text. \
+        "Fields, analyzers and synonyms expand the search text to more than {MAX_TERMS} terms or {} MiB. \
          Shorten it, or search fewer fields.",
         MAX_BYTES >> 20
     );

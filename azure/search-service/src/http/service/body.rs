@@ -1,4 +1,4 @@
-//! Bodies of requests: read up to a limit, or thrown away.
+//! Reads request bodies up to a limit, or discards them.
 
 use std::fmt::Display;
 use std::pin::Pin;
@@ -14,13 +14,13 @@ use crate::ApiError;
 use crate::budget::Budget;
 use crate::http::request::RequestHeaders;
 
-/// For the next bytes of a body.
+/// The timeout for the next bytes of a body.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// For the whole of it: what has come takes memory that others may need.
+/// The timeout for the whole body. A partial body uses memory that other requests may need.
 const LONGEST: Duration = Duration::from_secs(120);
-/// How much room is made for a body because of its declared size alone.
+/// The maximum capacity that is reserved because of the declared size alone.
 const MOST_AT_ONCE: usize = 4 * 1024 * 1024;
-/// How much of a refused body is taken from the client, and for how long.
+/// The maximum size of a rejected body that is still read, and the timeout for it.
 const MOST_DISCARDED: usize = 256 * 1024 * 1024;
 const DISCARDING: Duration = Duration::from_secs(10);
 
@@ -40,7 +40,9 @@ where
         return Err(ApiError::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "UnsupportedContentEncoding",
-            format!("Bodies are not decompressed here. Send it without Content-Encoding: {encoding}."),
+            format!(
+                "Compressed bodies are not supported. Send the body without Content-Encoding: {encoding}."
+            ),
         ));
     }
     let declared = body.size_hint().lower();
@@ -77,7 +79,7 @@ where
     Ok(if parts.is_empty() { whole } else { parts.freeze() })
 }
 
-/// Takes the rest of a body from a client, within reason.
+/// Reads and discards the rest of a body, within limits.
 pub(super) async fn discard<B: Body<Data = Bytes>>(mut body: Pin<&mut B>) {
     let mut taken = 0;
     let _ = timeout(DISCARDING, async {
@@ -107,7 +109,7 @@ fn too_slow() -> ApiError {
         StatusCode::REQUEST_TIMEOUT,
         "RequestTimeout",
         format!(
-            "Nothing of the request's body has come for {seconds} seconds, or it took longer than {longest} in all."
+            "No part of the request body arrived for {seconds} seconds, or the whole body took longer than {longest} seconds."
         ),
     )
 }

@@ -13,7 +13,7 @@ use crate::resources::{ResourceDefinition, ResourceKind, ResourceRegistry};
 use super::{AuthorizedRequest, HttpService};
 
 impl HttpService {
-    /// `/indexes` and its like.
+    /// Handles `/indexes` and the other collections.
     pub(super) async fn handle_collection(
         &self,
         call: AuthorizedRequest<'_>,
@@ -27,7 +27,7 @@ impl HttpService {
         call.definition_reply(set, StatusCode::CREATED, &created)
     }
 
-    /// `/indexes('x')` and its like.
+    /// Handles `/indexes('x')` and definitions of other kinds.
     pub(super) async fn handle_definition(
         &self,
         call: AuthorizedRequest<'_>,
@@ -80,7 +80,7 @@ impl HttpService {
         HttpReply::json(StatusCode::OK, &body)
     }
 
-    /// Writing waits for the disk, and for whoever makes the index.
+    /// Runs a write on a blocking thread. It waits for the disk and for the creation of an index.
     async fn blocking<T: Send + 'static>(
         &self,
         call: &AuthorizedRequest<'_>,
@@ -92,7 +92,7 @@ impl HttpService {
 }
 
 impl AuthorizedRequest<'_> {
-    /// One definition, with its ETag in the body and in the header.
+    /// Returns a response with one definition. Its ETag is in the body and in the header.
     fn definition_reply(
         &self,
         set: RouteCollection,

@@ -1,11 +1,11 @@
-//! Values of sources as values of fields: rows of text have no numbers, files have no dates.
+//! Converts source values to the types of fields. Text rows have no numbers, and files have no dates.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
 use serde_json::{Map, Number, Value};
 
 use crate::definition::field::{FieldType, IndexField, PrimitiveType};
 
-/// What the field takes. The error says why nothing fits.
+/// Converts a value to the type of the field. The error explains why that is impossible.
 pub(super) fn convert(value: Value, field: &IndexField) -> Result<Value, String> {
     match (field.kind, value) {
         (_, Value::Null) => Ok(Value::Null),
@@ -14,7 +14,7 @@ pub(super) fn convert(value: Value, field: &IndexField) -> Result<Value, String>
             list.into_iter().map(|element| one(element, primitive)).collect::<Result<Vec<_>, _>>().map(Value::Array)
         }
         (FieldType::Many(PrimitiveType::String), Value::String(_)) => Err(
-            "it is text and the field is a collection. The mapping function jsonArrayToStringCollection makes a collection of text such as [\"a\",\"b\"].".to_owned(),
+            "it is text and the field is a collection. Use the mapping function jsonArrayToStringCollection for text such as [\"a\",\"b\"].".to_owned(),
         ),
         (FieldType::Complex, value) => complex(value, field),
         (FieldType::ManyComplex, Value::Array(list)) => {
@@ -60,9 +60,9 @@ fn one(value: Value, primitive: PrimitiveType) -> Result<Value, String> {
             Ok(Value::String(value.to_string()))
         }
         (PrimitiveType::String, value) => {
-            refused(&value, "text; the mapping function toJson makes text of objects and arrays")
+            refused(&value, "text; use the mapping function toJson for objects and arrays")
         }
-        // Empty cells of tables are no values.
+        // An empty cell of a table is null.
         (_, Value::String(text)) if text.trim().is_empty() => Ok(Value::Null),
         (PrimitiveType::Boolean, value @ Value::Bool(_)) => Ok(value),
         (PrimitiveType::Boolean, value) => match &value {
@@ -113,11 +113,11 @@ fn one(value: Value, primitive: PrimitiveType) -> Result<Value, String> {
 }
 
 fn whole(number: f64) -> Option<i64> {
-    // 2^53 and below every whole number has its own f64, so nothing is lost.
+    // Every whole number up to 2^53 has an exact f64, so the conversion is lossless.
     (number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0).then_some(number as i64)
 }
 
-/// Dates as files write them; without a zone they are UTC.
+/// Parses dates in the formats of files. Dates without a time zone are UTC.
 fn date(text: &str) -> Option<DateTime<Utc>> {
     let text = text.trim();
     if let Ok(date) = DateTime::parse_from_rfc3339(text) {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_with_the_value() {
+    fn rejects_invalid_values_and_shows_them() {
         for (value, primitive) in [
             (json!("x1"), PrimitiveType::Int32),
             (json!(4_000_000_000_i64), PrimitiveType::Int32),

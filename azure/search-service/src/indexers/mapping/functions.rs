@@ -1,4 +1,4 @@
-//! The functions that a field mapping may apply to a value.
+//! The mapping functions of field mappings.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -10,7 +10,8 @@ use crate::indexers::definition::{MappingFunction, boolean, integer, required};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MappingTransform {
-    /// `true`: the last character is the number of padding characters, as .NET's UrlTokenEncode writes them.
+    /// If `token` is true, the last character is the number of padding characters, as in
+    /// .NET's UrlTokenEncode.
     Base64Encode {
         token: bool,
     },
@@ -53,7 +54,7 @@ impl MappingTransform {
             "toJson" => Self::ToJson,
             other => {
                 return Err(ApiError::invalid(format!(
-                    "Mapping function '{other}' is not known. There are base64Encode, base64Decode, extractTokenAtPosition, jsonArrayToStringCollection, urlEncode, urlDecode, fixedLengthEncode and toJson."
+                    "Mapping function '{other}' is not known. Use base64Encode, base64Decode, extractTokenAtPosition, jsonArrayToStringCollection, urlEncode, urlDecode, fixedLengthEncode or toJson."
                 )));
             }
         })
@@ -70,9 +71,9 @@ impl MappingTransform {
             Value::Null => return Ok(Value::Null),
             Value::String(text) => text,
             Value::Number(number) => number.to_string(),
-            // Already what the function makes.
+            // The value already has the result type.
             value @ Value::Array(_) if *self == Self::JsonArrayToStrings => return Ok(value),
-            _ => return Err("the mapping function takes text.".to_owned()),
+            _ => return Err("the mapping function needs text.".to_owned()),
         };
         Ok(Value::String(match self {
             Self::Base64Encode { token: true } => token_encode(text.as_bytes()),
@@ -89,7 +90,7 @@ impl MappingTransform {
                 return Ok(Value::Array(list));
             }
             Self::UrlEncode => url_encode(&text),
-            Self::UrlDecode => percent_decode(&text, true).ok_or("it is not a URL-encoded text.")?,
+            Self::UrlDecode => percent_decode(&text, true).ok_or("it is not URL-encoded text.")?,
             Self::FixedLengthEncode => URL_SAFE_NO_PAD.encode(Sha256::digest(text.as_bytes())),
             Self::ToJson => text,
         }))
@@ -114,7 +115,7 @@ fn decode(text: &str, token: bool) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// As .NET does it: spaces become plus signs, hexadecimal digits are lower case.
+/// Encodes as .NET does: spaces become plus signs, and hexadecimal digits are lower case.
 fn url_encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -129,7 +130,7 @@ fn url_encode(text: &str) -> String {
     encoded
 }
 
-/// `None` when the bytes are not UTF-8. A percent sign without two digits stands for itself.
+/// Returns `None` if the bytes are not UTF-8. A percent sign without two digits is literal.
 pub(in crate::indexers) fn percent_decode(text: &str, plus_is_space: bool) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn every_function_makes_what_azure_documents() {
+    fn functions_return_the_documented_results() {
         let token = json!({"useHttpServerUtilityUrlTokenEncode": false});
         let cases = [
             ("base64Encode", json!({}), json!("00>00?00"), json!("MDA-MDA_MDA1")),
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_do_not_fit_say_why() {
+    fn errors_explain_invalid_values() {
         let position = json!({"delimiter": ",", "position": 3});
         assert!(apply("extractTokenAtPosition", position, json!("a,b")).unwrap_err().contains("position 3"));
         assert!(
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_functions_and_missing_parameters_are_refused() {
+    fn unknown_functions_and_missing_parameters_are_rejected() {
         for (name, named) in [("reverse", "'reverse'"), ("extractTokenAtPosition", "delimiter")] {
             let function = MappingFunction { name: name.into(), parameters: Map::new() };
             assert!(MappingTransform::parse(&function).unwrap_err().message.contains(named));

@@ -1,4 +1,4 @@
-//! Files of rows: comma-separated values and their relatives.
+//! Delimited text, such as comma-separated values.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -69,7 +69,7 @@ fn failure(error: &csv::Error, line: u64) -> ParseFailure {
             ParseFailure::malformed(message, Some(line), false)
         }
         ErrorKind::Io(error) if error.kind() == io::ErrorKind::FileTooLarge => ParseFailure::malformed(
-            format!("The row is longer than {LONGEST_LINE} bytes; a quote may be left open."),
+            format!("The row is longer than {LONGEST_LINE} bytes. Check for a missing closing quote."),
             Some(line),
             true,
         ),
@@ -78,7 +78,8 @@ fn failure(error: &csv::Error, line: u64) -> ParseFailure {
     }
 }
 
-/// Gives up when one row takes too much: an open quote would read the rest of the file into memory.
+/// Stops when one row is too long. Without a limit, a missing closing quote would read the rest of the
+/// file into memory.
 struct CappedReader<R> {
     inner: R,
     left: u64,

@@ -1,4 +1,4 @@
-//! JSON: one object, an array of them, or one on each line.
+//! JSON: one object, an array of objects, or one object per line.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,7 +16,7 @@ pub(super) fn single(bytes: &[u8]) -> Result<ParsedItem, ParseFailure> {
     Ok(ParsedItem { fields, ..ParsedItem::default() })
 }
 
-/// The elements of an array, parsed one by one: the text stays in memory, its values do not.
+/// Parses the elements of an array one by one. Only the text stays in memory.
 pub(super) fn array(bytes: Vec<u8>, root: &[String]) -> Result<Items, ParseFailure> {
     let text = utf8(bytes)?;
     let ranges = elements(&text, root)?;
@@ -26,7 +26,7 @@ pub(super) fn array(bytes: Vec<u8>, root: &[String]) -> Result<Items, ParseFailu
         let element = text.get(range.clone()).unwrap_or("");
         object(element.as_bytes(), 1, false)
             .map_err(|failure| {
-                // Lines are counted only when something is wrong.
+                // Lines are counted only for an error.
                 let above = text.get(..range.start).unwrap_or("").matches('\n').count() as u64;
                 let line = failure.line.map(|line| line + above);
                 let message = format!("Element {at} of the array: {}", failure.message);
@@ -76,12 +76,13 @@ impl<R: Read> Iterator for JsonLineReader<R> {
                 return Some(Err(ParseFailure::malformed(message, Some(self.line), true)));
             }
             let text = self.buffer.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.buffer);
-            // Without its end of line, or an object that is cut short would be reported on the next line.
+            // The end of line is removed. Otherwise a truncated object would be reported on the next line.
             let text = text.trim_ascii_end();
             if text.is_empty() {
                 continue;
             }
-            // Numbers count what could be items, so that mending a line does not change the keys after it.
+            // All candidate lines are numbered, so that fixing one line does not change the keys of
+            // later lines.
             self.number += 1;
             let item = object(text, self.line, false);
             return Some(item.map(|fields| ParsedItem {
@@ -108,13 +109,13 @@ fn object(text: &[u8], first_line: u64, last: bool) -> Result<Map<String, Value>
 fn damaged(error: &serde_json::Error, first_line: u64, last: bool) -> ParseFailure {
     let line = first_line + (error.line() as u64).saturating_sub(1);
     let said = error.to_string();
-    // The position at the end of serde's text counts from the start of what we gave it, not of the file.
+    // serde reports a position relative to the parsed text, not to the file.
     let said = said.split(" at line ").next().unwrap_or(&said);
-    let message = format!("The JSON is damaged at column {}: {said}.", error.column());
+    let message = format!("The JSON is invalid at column {}: {said}.", error.column());
     ParseFailure::malformed(message, Some(line), last)
 }
 
-/// Where the elements of the array are in the text.
+/// Returns the ranges of the array elements in the text.
 fn elements(text: &str, root: &[String]) -> Result<Vec<Range<usize>>, ParseFailure> {
     let start = |part: &str| (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
     let line = |part: &str| 1 + text.get(..start(part)).unwrap_or("").matches('\n').count() as u64;
@@ -128,7 +129,7 @@ fn elements(text: &str, root: &[String]) -> Result<Vec<Range<usize>>, ParseFailu
         })?;
     }
     if !here.starts_with('[') {
-        let message = "Expected a JSON array. Name the place of the array in 'documentRoot'.";
+        let message = "Expected a JSON array. Set 'documentRoot' to the path of the array.";
         return Err(ParseFailure::malformed(message, Some(line(here)), true));
     }
     let elements: Vec<&RawValue> =
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_roots_and_damaged_arrays_name_their_line() {
+    fn wrong_roots_and_invalid_arrays_name_their_line() {
         let wrong = |text: &str, root: &[&str]| {
             let root: Vec<String> = root.iter().map(|name| (*name).to_owned()).collect();
             array(text.as_bytes().to_vec(), &root).err().unwrap()
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_go_on_after_a_damaged_one() {
+    fn parsing_continues_after_an_invalid_line() {
         let text: &[u8] = b"\xef\xbb\xbf{\"id\":1}\n\n{\"id\":\n{\"id\":3}";
         let lines = JsonLineReader {
             reader: BufReader::new(text),

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Items, ParsedItem};
 
-/// `oneToMany`: each piece of text between headings is an item with the headings above it.
+/// `oneToMany`: each section is an item with the headings above it.
 pub(super) fn sections(text: &str, depth: usize) -> Items {
     let mut headings: Vec<String> = vec![String::new(); 6];
     let mut items = Vec::new();
@@ -34,9 +34,9 @@ pub(super) fn sections(text: &str, depth: usize) -> Items {
     Box::new(items.into_iter())
 }
 
-/// `oneToOne`: the whole text, and its headings as a tree.
+/// `oneToOne`: one item with the whole text and a tree of its headings.
 pub(super) fn outline(text: &str, depth: usize) -> ParsedItem {
-    // Sections that are still open, outermost first: level and what is known so far.
+    // Open sections, outermost first: the level and the content so far.
     let mut open: Vec<(usize, Map<String, Value>)> = Vec::new();
     let mut roots = Vec::new();
     let mut position = 0;
@@ -77,7 +77,7 @@ fn close(open: &mut Vec<(usize, Map<String, Value>)>, roots: &mut Vec<Value>) {
 }
 
 struct MarkdownSection<'a> {
-    /// Level and text; `None` for what stands before the first heading.
+    /// Level and text. `None` for the text before the first heading.
     heading: Option<(usize, &'a str)>,
     content: &'a str,
 }
@@ -90,7 +90,7 @@ fn pieces(text: &str, depth: usize) -> Vec<MarkdownSection<'_>> {
         let start = at;
         at += line.len();
         let trimmed = line.trim();
-        // Signs inside fenced code are no headings.
+        // A heading sign within fenced code is not a heading.
         let mark = trimmed.get(..3).filter(|mark| *mark == "```" || *mark == "~~~");
         match (fence, mark) {
             (None, Some(mark)) => fence = Some(mark),
@@ -126,7 +126,7 @@ mod tests {
     const PAGE: &str = "before\n# A\none\n## B #\ntwo\n```\n# no heading\n```\n# C\n### D\nthree\n#hash\n";
 
     #[test]
-    fn sections_carry_the_headings_above_them() {
+    fn sections_have_the_headings_above_them() {
         let items: Vec<ParsedItem> = sections(PAGE, 6).map(Result::unwrap).collect();
         assert_eq!(items.len(), 4);
         assert_eq!(items[0].fields["sections"]["h1"], "");

@@ -1,4 +1,4 @@
-//! Files whose text is their content, and the content types of file names.
+//! Files with plain text content, and the content types of file names.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -17,7 +17,7 @@ pub(super) fn text(bytes: Vec<u8>, limits: &IndexerLimits) -> Result<ParsedItem,
     Ok(item)
 }
 
-/// `parsingMode: default` for a file that is text.
+/// `parsingMode: default` for a text file.
 pub(super) fn default(
     bytes: Vec<u8>,
     name: &str,
@@ -33,10 +33,10 @@ pub(super) fn default(
     Ok(item)
 }
 
-/// `parsingMode: default` for other files: only what is known of them without reading.
+/// `parsingMode: default` for other files: only metadata is indexed.
 pub(super) fn without_text(name: &str, options: &ParseOptions) -> Result<ParsedItem, ParseFailure> {
     let message = format!(
-        "Text cannot be extracted from this kind of file ('{}') here; its content is empty. Convert it to text, or leave it out with 'excludedFileNameExtensions'.",
+        "This service cannot extract text from files of type '{}', so the content is empty. Convert the file to text, or exclude it with 'excludedFileNameExtensions'.",
         content_type(super::extension(name))
     );
     if options.fail_on_unsupported {
@@ -52,7 +52,7 @@ pub(super) fn without_text(name: &str, options: &ParseOptions) -> Result<ParsedI
     Ok(item)
 }
 
-/// Looks at the beginning of a file and goes back to its start.
+/// Checks the start of a file and seeks back to it.
 pub(super) fn is_text(mut file: &File) -> io::Result<bool> {
     let mut start = Vec::new();
     file.take(LOOKED_AT).read_to_end(&mut start)?;
@@ -64,22 +64,23 @@ fn set_content(item: &mut ParsedItem, mut content: String, limits: &IndexerLimit
     if let Some((cut, _)) = content.char_indices().nth(limits.content_characters) {
         content.truncate(cut);
         let most = limits.content_characters;
-        item.warnings.push(format!("The text was cut after {most} characters."));
+        item.warnings.push(format!("The text was truncated after {most} characters."));
     }
     item.fields.insert("content".to_owned(), Value::from(content));
 }
 
-/// No zero byte and valid UTF-8. PDF and Office files fail one of the two, or have a mark.
+/// Returns whether the bytes have no zero byte and are valid UTF-8. PDF and Office files fail one of
+/// these checks, or have a signature.
 fn looks_like_text(start: &[u8]) -> bool {
     let is_utf8 = match std::str::from_utf8(start) {
         Ok(_) => true,
-        // The end of what was looked at may have gone through a character.
+        // The sample may end within a character.
         Err(error) => error.error_len().is_none(),
     };
     is_utf8 && !start.contains(&0) && !start.starts_with(b"%PDF-")
 }
 
-/// The words of an HTML page: without tags, comments, scripts and styles.
+/// Returns the text of an HTML page without tags, comments, scripts and styles.
 fn without_tags(html: &str) -> String {
     let mut text = String::with_capacity(html.len() / 2);
     let mut rest = html;
@@ -122,7 +123,7 @@ fn find_ignoring_case(text: &str, wanted: &str) -> Option<usize> {
     text.as_bytes().windows(wanted.len()).position(|window| window.eq_ignore_ascii_case(wanted.as_bytes()))
 }
 
-/// The usual content type of an extension (with its dot).
+/// Returns the usual content type of an extension, which includes the dot.
 pub(super) fn content_type(extension: &str) -> &'static str {
     match extension.to_ascii_lowercase().as_str() {
         ".txt" | ".log" => "text/plain",
@@ -161,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn html_loses_tags_scripts_and_comments() {
+    fn html_tags_scripts_and_comments_are_removed() {
         let page =
             "<html><STYLE>p{}</style><!-- no --><p>One &amp; two<br>three</p><script>x<1</SCRIPT></html>";
         assert_eq!(without_tags(page), "One & two three");
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn long_content_is_cut_with_a_warning() {
+    fn long_content_is_truncated_with_a_warning() {
         let limits = IndexerLimits { content_characters: 3, ..IndexerLimits::default() };
         let item = text("äöüß".into(), &limits).unwrap();
         assert_eq!(item.fields["content"], "äöü");

@@ -1,4 +1,4 @@
-//! What goes wrong with single items: noted, counted, and weighed against the limits of the indexer.
+//! Failures of single items: they are recorded, counted, and compared with the limits of the indexer.
 
 use super::pass::{IndexerPass, RunStopReason};
 use crate::indexers::parse::{ParseFailure, ParseFailureReason};
@@ -33,7 +33,7 @@ impl IndexerPass<'_> {
         self.fail_item(self.source.address(&blob.name), message, status, self.extraction(), Some(place))
     }
 
-    /// Notes an item that never became an action.
+    /// Records an item that failed before it became an action.
     pub(super) fn fail_item(
         &mut self,
         key: String,
@@ -49,7 +49,7 @@ impl IndexerPass<'_> {
         match self.record_failure(key, message, status, name, details) {
             None => Ok(()),
             Some(message) => {
-                // What was read before the failure is not lost.
+                // Items that were read before the failure are still indexed.
                 self.flush()?;
                 Err(RunStopReason::Message(message))
             }

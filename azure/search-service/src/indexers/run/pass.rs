@@ -1,4 +1,4 @@
-//! The way of blobs through a run: skipped when known, parsed, mapped, handed over in batches.
+//! Processes the blobs of a run: skips unchanged blobs, then parses, maps and indexes the others in batches.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,11 +20,11 @@ use crate::indexers::status::IndexerLimits;
 
 /// Why a run ends before its last blob.
 pub(super) enum RunStopReason {
-    /// Only a new definition helps.
+    /// The definition must be changed.
     Definition(ApiError),
-    /// The next run may fare better.
+    /// The next run may succeed.
     Message(String),
-    /// Nothing is wrong; the next run goes on from here.
+    /// There is no error. The next run continues from here.
     Early(String),
 }
 
@@ -36,16 +36,16 @@ pub(super) struct IndexerPass<'a> {
     limits: &'a IndexerLimits,
     key_field: &'a str,
     mapper: FieldMapper<'a>,
-    /// Actions that wait for their batch to be full.
+    /// Actions that wait for a full batch.
     pending: Vec<PendingAction>,
-    /// About how many bytes they take.
+    /// Their approximate size in bytes.
     pending_bytes: usize,
-    /// Blobs with actions that wait, oldest first; the last may still be read.
+    /// Blobs with pending actions, oldest first. The last one may still be in progress.
     pub(super) open: Vec<OpenBlob>,
     pub(super) failed_in_batch: u64,
-    /// Hashes of keys that this run wrote; kept only where documents of missing blobs are deleted.
+    /// Hashes of the keys that this run wrote. They are kept only if documents of missing blobs are deleted.
     written: HashSet<u64>,
-    /// The state of blobs is written; not while single documents are taken again.
+    /// Whether the state of blobs is written. False while single documents are processed again.
     keeps_state: bool,
 }
 
@@ -64,9 +64,9 @@ pub(super) struct OpenBlob {
     pub(super) failed: bool,
 }
 
-/// Of blobs with more documents only the first keys are kept, unless deletions need them all.
+/// The maximum number of recorded keys per blob, unless deletions need all keys.
 const KEPT_KEYS: usize = 10_000;
-/// A batch of long texts is handed over before it has all its items.
+/// A batch of this size is sent before it has its full number of items.
 const BATCH_BYTES: usize = 16 * 1024 * 1024;
 
 impl<'a> IndexerPass<'a> {
@@ -95,7 +95,7 @@ impl<'a> IndexerPass<'a> {
         })
     }
 
-    /// Takes all blobs that are new or changed, then removes documents of those that are gone.
+    /// Processes all new and changed blobs, then deletes the documents of missing blobs.
     pub(super) fn process_all(&mut self) -> Result<(), RunStopReason> {
         let ended = self.process_changed();
         if let Err(RunStopReason::Early(_)) = ended {
@@ -123,7 +123,7 @@ impl<'a> IndexerPass<'a> {
         self.flush()
     }
 
-    /// Takes single documents, or all documents of single blobs, once more.
+    /// Processes single documents, or all documents of single blobs, again.
     pub(super) fn process_again(
         &mut self,
         keys: &BTreeSet<String>,
@@ -179,7 +179,7 @@ impl<'a> IndexerPass<'a> {
         if let Some(open) = self.open.last_mut() {
             open.finished = true;
         }
-        // Many blobs without documents must not gather either.
+        // Blobs without documents must not accumulate either.
         if self.open.len() >= self.job.indexer.batch_size { self.flush() } else { Ok(()) }
     }
 
@@ -242,7 +242,7 @@ impl<'a> IndexerPass<'a> {
         if full { self.flush() } else { Ok(()) }
     }
 
-    /// Hands over what waits, and keeps the state of blobs that are done.
+    /// Sends the pending actions and records the state of finished blobs.
     pub(super) fn flush(&mut self) -> Result<(), RunStopReason> {
         let pending = std::mem::take(&mut self.pending);
         self.pending_bytes = 0;
@@ -274,7 +274,7 @@ impl<'a> IndexerPass<'a> {
         too_many.map_or(Ok(()), |message| Err(RunStopReason::Message(message)))
     }
 
-    /// Gives the message with which the run must end when too many actions failed.
+    /// Applies actions. Returns the final message of the run if too many actions failed.
     fn apply(
         &mut self,
         actions: Vec<Map<String, Value>>,
@@ -288,12 +288,14 @@ impl<'a> IndexerPass<'a> {
         let outcomes =
             self.job.target.apply(actions).map_err(|error| RunStopReason::Message(error.message))?;
         if outcomes.len() != sent {
-            return Err(RunStopReason::Message("The index did not answer for each document.".to_owned()));
+            return Err(RunStopReason::Message(
+                "The index did not return a result for each document.".to_owned(),
+            ));
         }
         for (at, outcome) in outcomes.into_iter().enumerate() {
             self.run.add_processed(1);
             if !outcome.ok {
-                let message = outcome.message.unwrap_or_else(|| "The document was refused.".to_owned());
+                let message = outcome.message.unwrap_or_else(|| "The document was rejected.".to_owned());
                 let name = format!("Indexing.{}", self.job.indexer.target_index);
                 too_many = self.record_failure(outcome.key, message, outcome.status, name, None).or(too_many);
             }
@@ -304,7 +306,7 @@ impl<'a> IndexerPass<'a> {
 
     fn keep_finished(&mut self, stopping: bool) -> Result<(), RunStopReason> {
         let unfinished = self.open.iter().position(|open| !open.finished).unwrap_or(self.open.len());
-        // Blobs with actions that were never handed over are not done, however far they were read.
+        // A blob with pending actions is not finished, even if it was read to its end.
         let split = self.pending.first().map_or(unfinished, |waiting| waiting.blob.min(unfinished));
         let finished: Vec<OpenBlob> = self.open.drain(..split).collect();
         if !self.keeps_state {
@@ -312,7 +314,7 @@ impl<'a> IndexerPass<'a> {
         }
         let mut changes = Vec::new();
         for open in finished {
-            // A run that ends because of failures meets the same blobs again.
+            // A run that ends because of failures processes the same blobs again.
             if stopping && open.failed {
                 continue;
             }
@@ -350,7 +352,7 @@ impl<'a> IndexerPass<'a> {
                 self.remove(&state.keys)?;
                 if !state.all_keys {
                     let message = format!(
-                        "Blob '{name}' is gone; not all of its documents were known, and some may remain."
+                        "Blob '{name}' was deleted, but not all of its document keys were recorded. Some documents may remain."
                     );
                     self.run.add_warning(Some(self.source.address(&name)), message, None, None);
                 }
@@ -362,8 +364,8 @@ impl<'a> IndexerPass<'a> {
 
     /// Deletes documents, except those that this run wrote from other blobs.
     fn remove(&mut self, keys: &[String]) -> Result<(), RunStopReason> {
-        let gone: Vec<&String> = keys.iter().filter(|key| !self.written.contains(&hash(key))).collect();
-        for batch in gone.chunks(self.job.indexer.batch_size) {
+        let stale: Vec<&String> = keys.iter().filter(|key| !self.written.contains(&hash(key))).collect();
+        for batch in stale.chunks(self.job.indexer.batch_size) {
             let actions = batch.iter().map(|key| {
                 let action = [("@search.action", "delete"), (self.key_field, key.as_str())];
                 action.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))).collect()
@@ -381,7 +383,7 @@ impl<'a> IndexerPass<'a> {
             return Err(RunStopReason::Early("The run was cancelled.".to_owned()));
         }
         if Instant::now() >= self.run.deadline {
-            let message = "The run took as long as a run may take. The next run goes on from here.";
+            let message = "The run reached its time limit. The next run continues from here.";
             return Err(RunStopReason::Early(message.to_owned()));
         }
         Ok(())
@@ -404,5 +406,5 @@ fn hash(key: &str) -> u64 {
 }
 
 fn lost(error: StateError) -> RunStopReason {
-    RunStopReason::Message(ApiError::internal("keeping the state of an indexer", error).message)
+    RunStopReason::Message(ApiError::internal("writing the state of an indexer", error).message)
 }

@@ -1,4 +1,5 @@
-//! The small language of conditional skills: `= $(/document/language) == null ? 'en' : $(/document/language)`.
+//! The expression language of conditional skills:
+//! `= $(/document/language) == null ? 'en' : $(/document/language)`.
 
 use std::cmp::Ordering;
 
@@ -19,13 +20,13 @@ pub(super) enum SkillExpression {
 
 const DEEPEST: usize = 32;
 const LONGEST: usize = 2_000;
-/// From the weakest to the strongest.
+/// Operators, from the lowest to the highest precedence.
 const LEVELS: [&[&str]; 6] =
     [&["||"], &["&&"], &["==", "!="], &[">=", "<=", ">", "<"], &["+", "-"], &["*", "/", "%"]];
 
 impl SkillExpression {
     pub(super) fn parse(text: &str) -> Result<Self, ApiError> {
-        // The tree of a text is never deeper than the text is long.
+        // The depth of the tree is limited by the length of the text.
         if text.len() > LONGEST {
             return Err(ApiError::invalid(format!("The expression is longer than {LONGEST} bytes.")));
         }
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calculates_compares_and_chooses() {
+    fn calculates_compares_and_selects() {
         let find = |path: &EnrichmentPath| {
             if *path == EnrichmentPath::parse("/document/n").unwrap() { json!(4) } else { json!(null) }
         };
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_expressions_name_the_position() {
+    fn errors_name_the_position() {
         for wrong in ["", "1 +", "'open", "$(/document/a", "(1", "1 ? 2", "1 2", "$(a)", "x", "inf"] {
             assert!(SkillExpression::parse(wrong).is_err(), "{wrong}");
         }

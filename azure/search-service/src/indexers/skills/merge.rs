@@ -1,8 +1,8 @@
-//! Puts texts into a text.
+//! Inserts texts into a text.
 
 use serde_json::{Map, Value};
 
-/// Puts items into a text: at their places, which count characters of the text, or at its end.
+/// Inserts items into a text, at the given character offsets or at its end.
 pub(super) fn merge(
     main: Option<Value>,
     items: Option<Value>,
@@ -19,7 +19,7 @@ pub(super) fn merge(
                 .map(|value| value.as_str().map(str::to_owned).ok_or("An item to insert is not text."))
                 .collect()
         }
-        Some(_) => Err("The items to insert are no list of texts."),
+        Some(_) => Err("The items to insert are not a list of texts."),
     };
     let main = match main {
         None => String::new(),
@@ -37,7 +37,9 @@ pub(super) fn merge(
                 .map(|(at, offset)| (place(offset).unwrap_or(length).min(length), at))
                 .collect()
         }
-        Some(Value::Array(_)) => return Err("There are not as many offsets as items to insert.".to_owned()),
+        Some(Value::Array(_)) => {
+            return Err("The number of offsets differs from the number of items to insert.".to_owned());
+        }
         _ => (0..items.len()).map(|at| (length, at)).collect(),
     };
     wanted.sort_unstable();
@@ -76,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merges_at_places_and_at_the_end() {
+    fn merges_at_offsets_and_at_the_end() {
         let merged = merge(
             Some(json!("The brown fox jumps over the dog")),
             Some(json!(["quick", "lazy"])),

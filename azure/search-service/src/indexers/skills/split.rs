@@ -16,7 +16,7 @@ pub(super) struct TextSplitter {
 struct PageSplitter {
     longest: usize,
     overlap: usize,
-    /// 0: all.
+    /// The maximum number of pages. 0 means no limit.
     most: usize,
 }
 
@@ -61,7 +61,7 @@ impl TextSplitter {
         let (mut counted, mut characters) = (0, 0);
         for (start, end) in pieces {
             let piece = text.get(start..end).unwrap_or("");
-            // Starts never go back, so each character is counted once.
+            // Starts are ascending, so each character is counted once.
             characters += text.get(counted..start).unwrap_or("").chars().count();
             counted = start;
             texts.push(Value::from(piece));
@@ -77,7 +77,7 @@ impl TextSplitter {
 }
 
 impl PageSplitter {
-    /// Byte positions of pages, each ending with a sentence if possible, else with a word.
+    /// Returns the byte ranges of pages. A page ends with a sentence if possible, otherwise with a word.
     fn split(&self, text: &str) -> Vec<(usize, usize)> {
         let mut pages = Vec::new();
         let (mut start, mut last_end) = (0, 0);
@@ -87,7 +87,7 @@ impl PageSplitter {
                 None => text.len(),
                 Some((window, _)) => {
                     let window = rest.get(..window).unwrap_or(rest);
-                    // A page must end after the one before it, or there would be no end of pages.
+                    // Each page must end after the previous one. Otherwise the loop would not end.
                     let fresh = |at: &usize| start + *at > last_end;
                     let sentence =
                         window.split_sentence_bound_indices().map(|(at, _)| at).filter(fresh).last();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_overlap_and_say_where_they_are() {
+    fn pages_overlap_and_have_offsets() {
         let split = pages("äbcdefghij", 4, 2, 0);
         assert_eq!(split["textItems"], serde_json::json!(["äbcd", "cdef", "efgh", "ghij"]));
         assert_eq!(split["offsets"], serde_json::json!([0, 2, 4, 6]));

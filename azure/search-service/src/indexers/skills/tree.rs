@@ -1,4 +1,4 @@
-//! The enrichment tree: a document, and what skills hang below its values.
+//! The enrichment tree: a document, and the outputs of skills below its values.
 
 use std::collections::BTreeMap;
 
@@ -6,23 +6,23 @@ use serde_json::{Map, Value};
 
 use crate::ApiError;
 
-/// One place of the tree. Unlike in JSON, a text may have members: `/document/content/pages`.
+/// A node of the tree. Unlike in JSON, a string may have members, as in `/document/content/pages`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EnrichmentNode {
-    /// A plain value; null when there is none.
+    /// A plain value, or null.
     value: Value,
     members: BTreeMap<String, EnrichmentNode>,
     items: Option<Vec<EnrichmentNode>>,
 }
 
-/// `/document/pages/*/text`, without the first part.
+/// A path such as `/document/pages/*/text`, without its first part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnrichmentPath(Vec<EnrichmentPathPart>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum EnrichmentPathPart {
     Name(String),
-    /// Each element.
+    /// All elements of a list.
     Star,
 }
 
@@ -31,7 +31,7 @@ impl EnrichmentPath {
         let rest = text.trim().trim_end_matches('/').strip_prefix("/document");
         let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with('/')).ok_or_else(|| {
             ApiError::invalid(format!(
-                "The path '{text}' must begin with '/document', as '/document/content' does."
+                "The path '{text}' must start with '/document', as in '/document/content'."
             ))
         })?;
         let parts = rest.split('/').filter(|part| !part.is_empty());
@@ -47,7 +47,7 @@ impl EnrichmentPath {
 }
 
 impl EnrichmentNode {
-    /// The tree of an item and of what is known of its blob.
+    /// Creates the tree of an item and the metadata of its blob.
     pub fn document(fields: &Map<String, Value>, metadata: &Map<String, Value>) -> Self {
         let mut members: BTreeMap<String, EnrichmentNode> =
             metadata.iter().map(|(name, value)| (name.clone(), Self::new(value.clone()))).collect();
@@ -68,7 +68,7 @@ impl EnrichmentNode {
         }
     }
 
-    /// The value without what skills have hung below it.
+    /// Returns the value without the outputs of skills.
     fn to_value(&self) -> Value {
         match (&self.items, &self.value) {
             (Some(items), _) => Value::Array(items.iter().map(Self::to_value).collect()),
@@ -79,17 +79,17 @@ impl EnrichmentNode {
         }
     }
 
-    /// The value at a path; stars make one flat list.
+    /// Returns the value at a path. Stars give one flat list.
     pub fn select(&self, path: &EnrichmentPath) -> Option<Value> {
         self.input(&EnrichmentPath(Vec::new()), &[], path)
     }
 
-    /// All places that a context names, as the positions that its stars stand for.
+    /// Returns all nodes that a context selects. Each one is a list of the positions that its stars match.
     pub fn places(&self, context: &EnrichmentPath) -> Vec<Vec<usize>> {
         self.places_below(context, &EnrichmentPath(Vec::new()), &[])
     }
 
-    /// The places of `inner` that lie below one place of an outer context.
+    /// Returns the nodes of `inner` below one node of an outer context.
     pub fn places_below(
         &self,
         inner: &EnrichmentPath,
@@ -102,7 +102,7 @@ impl EnrichmentNode {
         found
     }
 
-    /// The value of a source path seen from one place of a context: shared stars stand for the same elements.
+    /// Returns the value of a source path for one node of a context. Shared stars match the same elements.
     pub fn input(&self, context: &EnrichmentPath, place: &[usize], source: &EnrichmentPath) -> Option<Value> {
         let bound = shared_positions(&source.0, &context.0, place);
         let stars = source.0.iter().filter(|part| **part == EnrichmentPathPart::Star).count();
@@ -111,7 +111,7 @@ impl EnrichmentNode {
         if stars > bound.len() { Some(Value::Array(found)) } else { found.pop() }
     }
 
-    /// Hangs a value below one place of a context.
+    /// Adds a value below one node of a context.
     pub fn put(&mut self, context: &EnrichmentPath, place: &[usize], name: &str, value: Value) {
         let mut place = place.iter();
         let mut here = self;
@@ -165,7 +165,7 @@ impl EnrichmentNode {
     }
 }
 
-/// About how many bytes a value takes.
+/// Estimates the size of a value in bytes.
 pub fn estimated_bytes(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 32,
@@ -177,7 +177,7 @@ pub fn estimated_bytes(value: &Value) -> usize {
     }
 }
 
-/// The positions that the stars of `path` share with a context.
+/// Returns the positions of the stars that `path` shares with a context.
 fn shared_positions<'p>(
     path: &[EnrichmentPathPart],
     context: &[EnrichmentPathPart],

@@ -1,11 +1,11 @@
-//! What a second run does.
+//! Tests of later runs.
 
 use super::*;
 
 const NATIVE: &str = "#Microsoft.Azure.Search.NativeBlobSoftDeleteDeletionDetectionPolicy";
 
 #[test]
-fn only_new_and_changed_blobs_are_taken_again() {
+fn only_new_and_changed_blobs_are_processed_again() {
     let bench = Bench::new(json!({"parsingMode": "json"}));
     bench.folder.write("a.json", r#"{"id": "1", "title": "a"}"#);
     bench.folder.write("b.json", r#"{"id": "2", "title": "b"}"#);
@@ -21,7 +21,7 @@ fn only_new_and_changed_blobs_are_taken_again() {
 }
 
 #[test]
-fn documents_of_missing_blobs_are_deleted_when_asked_to() {
+fn documents_of_missing_blobs_are_deleted_with_the_policy() {
     let mut bench = Bench::new(json!({"parsingMode": "jsonLines"}));
     bench.folder.write("a.jsonl", "{\"id\":\"1\"}\n{\"id\":\"2\"}\n");
     bench.folder.write("b.jsonl", "{\"id\":\"3\"}\n{\"id\":\"4\"}\n");
@@ -30,7 +30,7 @@ fn documents_of_missing_blobs_are_deleted_when_asked_to() {
     bench.succeed();
     assert_eq!(bench.index.keys(), ["1", "2", "3", "4"]);
     bench.source["dataDeletionDetectionPolicy"] = json!({"@odata.type": NATIVE});
-    // The document 2 has moved to another blob, and 4 is gone from its own.
+    // The document 2 has moved to another blob, and 4 was deleted from its blob.
     bench.folder.write("b.jsonl", "{\"id\":\"3\"}\n{\"id\":\"2\"}\n{\"id\":\"5\"}\n");
     bench.succeed();
     assert_eq!(bench.index.keys(), ["2", "3", "5"]);
@@ -42,18 +42,19 @@ fn marked_items_are_deleted() {
     let mut bench = Bench::new(json!({"parsingMode": "jsonLines"}));
     bench.source["dataDeletionDetectionPolicy"] = json!({
         "@odata.type": "#Microsoft.Azure.Search.SoftDeleteColumnDeletionDetectionPolicy",
-        "softDeleteColumnName": "gone", "softDeleteMarkerValue": "true"});
-    bench.folder.write("a.jsonl", "{\"id\":\"1\"}\n{\"id\":\"2\",\"gone\":false}\n");
+        "softDeleteColumnName": "deleted", "softDeleteMarkerValue": "true"});
+    bench.folder.write("a.jsonl", "{\"id\":\"1\"}\n{\"id\":\"2\",\"deleted\":false}\n");
     bench.succeed();
-    bench
-        .folder
-        .write("a.jsonl", "{\"id\":\"1\",\"gone\":\"true\"}\n{\"id\":\"2\",\"gone\":true}\n{\"id\":\"3\"}\n");
+    bench.folder.write(
+        "a.jsonl",
+        "{\"id\":\"1\",\"deleted\":\"true\"}\n{\"id\":\"2\",\"deleted\":true}\n{\"id\":\"3\"}\n",
+    );
     bench.succeed();
     assert_eq!(bench.index.keys(), ["3"]);
 }
 
 #[test]
-fn reset_documents_are_taken_again_and_nothing_else() {
+fn only_reset_documents_are_processed_again() {
     let bench = Bench::new(json!({"parsingMode": "jsonLines"}));
     bench.folder.write("a.jsonl", "{\"id\":\"1\"}\n{\"id\":\"2\"}\n");
     bench.folder.write("b.jsonl", "{\"id\":\"3\"}\n{\"id\":\"4\"}\n");
@@ -82,10 +83,10 @@ fn state_in_a_file_survives() {
         let store = RedbState::open(&folder.0.join("state.redb")).unwrap();
         store.save("Ix-1", vec![("a".into(), Some(kept.clone())), ("b".into(), Some(kept.clone()))]).unwrap();
         store.save("Ix-1", vec![("b".into(), None)]).unwrap();
-        store.save("gone", vec![("b".into(), None)]).unwrap();
+        store.save("deleted", vec![("b".into(), None)]).unwrap();
         let record = state::IndexerRecord { tracking: Some("t".into()), ..state::IndexerRecord::default() };
         store.save_record("Ix-1", &record).unwrap();
-        store.remove("gone").unwrap();
+        store.remove("deleted").unwrap();
     }
     let store = RedbState::open(&folder.0.join("state.redb")).unwrap();
     assert_eq!(store.blob("Ix-1", "a").unwrap(), Some(kept));

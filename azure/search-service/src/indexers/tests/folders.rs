@@ -1,4 +1,4 @@
-//! Which files a data source reads, and which it never does.
+//! Tests of the files that a data source may read.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ fn names_are_sorted_as_storage_accounts_sort_them() {
 }
 
 #[test]
-fn names_that_lead_elsewhere_are_refused() {
+fn names_outside_the_folder_are_rejected() {
     let good = "UseDevelopmentStorage=true";
     for container in ["..", ".", "a/b", "a\\b", "/etc", ""] {
         assert!(define(good, container, None).is_err(), "{container}");
@@ -57,7 +57,7 @@ fn links_out_of_the_folder_are_not_followed() {
     symlink("nowhere", docs.join("broken.txt")).unwrap();
     assert_eq!(names(&folder, None), ["in/a.txt", "inner.txt"]);
     assert!(names(&folder, Some("outside/")).is_empty());
-    // A container that is itself a link out of the root is none.
+    // A container that is a link to a folder outside the root does not exist.
     symlink(folder.0.join("secret"), folder.0.join("blobs/leak")).unwrap();
     let leak = define("UseDevelopmentStorage=true", "leak", None).unwrap();
     assert!(leak.open(&folder.places()).unwrap_err().message.contains("does not exist"));
@@ -92,14 +92,14 @@ fn folders_must_be_allowed_by_the_operator() {
 }
 
 #[test]
-fn the_account_of_the_emulator_is_the_folder_of_the_service() {
+fn the_emulator_account_is_the_folder_of_the_service() {
     let folder = Folder::new();
     let long = "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=Eby8;BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1";
     assert!(define(long, "docs", None).unwrap().open(&folder.places()).is_ok());
 }
 
 #[test]
-fn accounts_and_other_kinds_are_kept_and_fail_when_run() {
+fn accounts_and_other_kinds_are_stored_and_fail_when_run() {
     let mut bench = Bench::new(json!({}));
     bench.source["credentials"]["connectionString"] =
         json!("DefaultEndpointsProtocol=https;AccountName=a;AccountKey=c2VjcmV0");
@@ -128,7 +128,7 @@ fn a_missing_container_fails_the_run_and_deletes_nothing() {
 }
 
 #[test]
-fn addresses_escape_what_addresses_cannot_hold() {
+fn addresses_escape_special_characters() {
     let folder = Folder::new();
     folder.write("ä b/c#.txt", "x");
     let source = define("UseDevelopmentStorage=true", "docs", None).unwrap().open(&folder.places()).unwrap();

@@ -1,4 +1,4 @@
-//! Batches, failures, counters, cancelling.
+//! Tests of batches, failures, counters and cancellation.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -10,7 +10,7 @@ fn lines(range: std::ops::Range<u32>) -> String {
 }
 
 #[test]
-fn batches_have_the_size_that_was_asked_for() {
+fn batches_have_the_configured_size() {
     let mut bench = Bench::new(json!({"parsingMode": "jsonLines"}));
     bench.indexer["parameters"]["batchSize"] = json!(4);
     bench.folder.write("a.jsonl", lines(0..6));
@@ -20,7 +20,7 @@ fn batches_have_the_size_that_was_asked_for() {
 }
 
 #[test]
-fn the_first_failure_ends_a_run_by_default_and_the_blob_is_tried_again() {
+fn the_first_failure_ends_a_run_by_default_and_the_blob_is_retried() {
     let bench = Bench::new(json!({"parsingMode": "jsonLines"}));
     bench.folder.write("a.jsonl", lines(0..2));
     bench.folder.write("b.jsonl", "{\"id\":\"x\"}\n{\"id\":\n{\"id\":\"y\"}\n");
@@ -50,7 +50,7 @@ fn failures_within_the_limits_are_reported_and_the_run_succeeds() {
     assert_eq!((refused.key.as_deref(), refused.status_code), (Some("2"), 400));
     assert_eq!(refused.name.as_deref(), Some("Indexing.idx"));
     assert_eq!(result.errors[0].details.as_deref(), Some("a.jsonl, line 2"));
-    // What failed is not tried again until it changes.
+    // A failed item is not retried until it changes.
     assert_eq!(bench.succeed(), 0);
 }
 
@@ -68,7 +68,7 @@ fn failures_in_one_batch_have_a_limit_of_their_own() {
 }
 
 #[test]
-fn values_that_do_not_fit_fail_their_item() {
+fn invalid_values_fail_their_item() {
     let bench = Bench::new(json!({"parsingMode": "jsonLines"})).tolerate();
     bench.folder.write("a.jsonl", "{\"id\":\"1\",\"count\":\"many\"}\n{\"id\":\"2\",\"count\":\"7\"}\n");
     let result = bench.run();
@@ -77,7 +77,7 @@ fn values_that_do_not_fit_fail_their_item() {
     assert_eq!(bench.index.all()[0]["count"], 7);
 }
 
-/// A bench whose index does something with its indexers before each batch.
+/// A bench whose index calls `act` before each batch.
 fn hooked(act: impl Fn(&Arc<IndexerScheduler>) + Send + Sync + 'static) -> Bench {
     let place: Arc<OnceLock<Arc<IndexerScheduler>>> = Arc::default();
     let seen = Arc::clone(&place);
@@ -90,7 +90,7 @@ fn hooked(act: impl Fn(&Arc<IndexerScheduler>) + Send + Sync + 'static) -> Bench
 }
 
 #[test]
-fn counters_are_seen_while_a_run_goes_on() {
+fn counters_are_visible_during_a_run() {
     let seen: Arc<Mutex<Vec<(Value, Value)>>> = Arc::default();
     let notes = Arc::clone(&seen);
     let bench = hooked(move |indexers| {
@@ -107,7 +107,7 @@ fn counters_are_seen_while_a_run_goes_on() {
 }
 
 #[test]
-fn a_cancelled_run_ends_and_the_next_goes_on() {
+fn a_cancelled_run_ends_and_the_next_run_continues() {
     let bench = hooked(|indexers| indexers.cancel("ix"));
     bench.folder.write("a.jsonl", lines(0..2));
     bench.folder.write("b.jsonl", lines(2..4));
@@ -120,12 +120,12 @@ fn a_cancelled_run_ends_and_the_next_goes_on() {
 }
 
 #[test]
-fn blobs_whose_documents_were_not_handed_over_are_taken_again() {
+fn blobs_with_pending_documents_are_processed_again() {
     let bench = hooked(|indexers| indexers.cancel("ix"));
     bench.folder.write("a.jsonl", lines(0..1));
     bench.folder.write("b.jsonl", lines(1..4));
     bench.folder.write("c.jsonl", lines(4..5));
-    // The first batch is all of a and the first line of b, so only a is done.
+    // The first batch has all of a and the first line of b, so only a is finished.
     assert_eq!(bench.run().items_processed, 2);
     let expected = ["000", "001"];
     assert_eq!(bench.index.keys(), expected);
@@ -134,7 +134,7 @@ fn blobs_whose_documents_were_not_handed_over_are_taken_again() {
 }
 
 #[test]
-fn a_run_that_takes_too_long_ends() {
+fn a_run_ends_at_its_time_limit() {
     let limits = IndexerLimits { run_time: Duration::ZERO, ..IndexerLimits::default() };
     let bench = Bench::with(json!({}), Index::default(), limits);
     bench.folder.write("a.txt", "x");
@@ -152,7 +152,7 @@ fn a_panic_ends_its_run_only() {
 }
 
 #[test]
-fn a_second_run_of_the_same_indexer_is_refused() {
+fn a_second_run_of_the_same_indexer_is_rejected() {
     let bench = Bench::new(json!({}));
     let ticket = bench.indexers.reserve_run(bench.job()).unwrap();
     let error = bench.indexers.reserve_run(bench.job()).err().unwrap();
@@ -164,7 +164,7 @@ fn a_second_run_of_the_same_indexer_is_refused() {
 }
 
 #[test]
-fn messages_are_bounded() {
+fn messages_are_limited() {
     let bench = Bench::new(json!({"parsingMode": "jsonLines"})).tolerate();
     bench.folder.write("a.jsonl", "[]\n".repeat(1_500));
     let result = bench.run();

@@ -1,9 +1,9 @@
-//! Every parsing mode, from the file to the document.
+//! Tests of every parsing mode, from the file to the document.
 
 use super::*;
 
 #[test]
-fn default_takes_the_text_of_text_files_and_warns_about_others() {
+fn default_indexes_text_files_and_warns_about_others() {
     let bench = Bench::new(json!({}));
     bench.folder.write("a.txt", "hello");
     bench.folder.write("b/c.html", "<p>bold <b>move</b></p>");
@@ -30,7 +30,7 @@ fn default_takes_the_text_of_text_files_and_warns_about_others() {
 }
 
 #[test]
-fn unsupported_files_fail_when_asked_to() {
+fn unsupported_files_fail_if_configured() {
     let bench = Bench::new(json!({"failOnUnsupportedContentType": true}));
     bench.folder.write("d.pdf", b"%PDF-1.4");
     let result = bench.run();
@@ -75,7 +75,7 @@ fn json_arrays_lie_below_their_root() {
 }
 
 #[test]
-fn json_lines_get_keys_of_their_own_when_they_have_none() {
+fn json_lines_without_keys_get_generated_keys() {
     let bench = Bench::new(json!({"parsingMode": "jsonLines"}));
     bench.folder.write("a.jsonl", "{\"title\": \"a\"}\n{\"title\": \"b\"}\n");
     assert_eq!(bench.succeed(), 2);
@@ -96,7 +96,7 @@ fn delimited_text_converts_its_columns() {
 }
 
 #[test]
-fn delimited_text_takes_headers_and_delimiter_from_the_indexer() {
+fn delimited_text_uses_headers_and_delimiter_of_the_indexer() {
     let bench = Bench::new(json!({"parsingMode": "delimitedText", "firstLineContainsHeaders": false,
         "delimitedTextHeaders": "id,title", "delimitedTextDelimiter": "|"}));
     bench.folder.write("a.csv", "1|one, two\n2|\"with | bar\"\n");
@@ -105,7 +105,7 @@ fn delimited_text_takes_headers_and_delimiter_from_the_indexer() {
 }
 
 #[test]
-fn rows_that_are_damaged_are_named_and_the_others_go_on() {
+fn invalid_rows_are_reported_and_the_others_indexed() {
     let bench = Bench::new(json!({"parsingMode": "delimitedText"})).tolerate();
     bench.folder.write("a.csv", b"id,title\n1,a\n2,b,c\n3,\xff\n4,x\n");
     let result = bench.run();
@@ -126,7 +126,7 @@ fn markdown_gives_sections_or_an_outline() {
 }
 
 #[test]
-fn extensions_choose_files() {
+fn extensions_select_files() {
     let bench =
         Bench::new(json!({"indexedFileNameExtensions": ".txt, .md", "excludedFileNameExtensions": ".MD"}));
     for name in ["a.txt", "b.md", "c.TXT", "d"] {
@@ -157,7 +157,7 @@ fn files_that_are_too_large_fail_or_keep_their_metadata() {
 }
 
 #[test]
-fn damaged_files_become_warnings_when_asked_to() {
+fn invalid_files_become_warnings_if_configured() {
     let bench = Bench::new(json!({"parsingMode": "json", "failOnUnprocessableDocument": false}));
     bench.folder.write("a.json", "{");
     bench.folder.write("b.json", "{\"id\": \"1\"}");

@@ -1,4 +1,4 @@
-//! When indexers run, and what their status says.
+//! Tests of schedules and of the status of indexers.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -39,7 +39,7 @@ fn a_start_time_fixes_the_times() {
     assert!(!due(now));
     assert!(due(start + TimeDelta::seconds(1)));
     bench.succeed();
-    assert!(due(start + TimeDelta::seconds(1)), "the run before the start does not count");
+    assert!(due(start + TimeDelta::seconds(1)), "a run before the start time is ignored");
     let past = scheduled(
         json!({"interval": "PT1H", "startTime": (now - TimeDelta::minutes(90)).to_rfc3339()}),
         false,
@@ -60,7 +60,7 @@ fn indexers_run_when_created_unless_disabled() {
 }
 
 #[test]
-fn status_has_the_shape_of_the_wire() {
+fn status_has_the_format_of_the_rest_api() {
     let bench = Bench::new(json!({}));
     let fresh = bench.status();
     assert_eq!(fresh["lastResult"], Value::Null);
@@ -89,7 +89,7 @@ fn status_has_the_shape_of_the_wire() {
 }
 
 #[test]
-fn what_cannot_begin_is_noted_and_deleted_indexers_are_forgotten() {
+fn failed_starts_are_recorded_and_deleted_indexers_are_forgotten() {
     let bench = Bench::new(json!({}));
     bench.indexers.record_failed_start("ix", &ApiError::not_found("Index 'idx' was not found.")).unwrap();
     let status = bench.status();
@@ -106,7 +106,7 @@ fn what_cannot_begin_is_noted_and_deleted_indexers_are_forgotten() {
 }
 
 #[test]
-fn resync_is_not_here() {
+fn resync_is_not_supported() {
     let bench = Bench::new(json!({}));
     let error = bench.indexers.resync("ix", &json!({"options": ["permissions"]})).unwrap_err();
     assert_eq!(error.code, "NotSupportedByEmbeddedService");
@@ -114,7 +114,7 @@ fn resync_is_not_here() {
 }
 
 #[tokio::test]
-async fn runs_go_on_in_the_background() {
+async fn runs_continue_in_the_background() {
     let bench = Bench::new(json!({}));
     bench.folder.write("a.txt", "x");
     let result = bench.indexers.start(bench.job()).unwrap().await.unwrap();

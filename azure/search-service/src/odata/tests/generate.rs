@@ -1,4 +1,4 @@
-//! Filters and documents at random, and filters as text.
+//! Generates random filters and documents, and prints filters as text.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use super::super::ast::{ComparisonOperator, FieldPath, FilterLiteral, GeoPoint, 
 use super::hotels;
 use crate::definition::PrimitiveType;
 
-/// Where a condition stands: which fields it may name.
+/// The scope of a condition, which determines the fields it may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Place {
     Root,

@@ -1,4 +1,4 @@
-//! Generated filters: what is printed is read back, and two evaluators agree.
+//! Property tests with generated filters: printed filters parse back, and two evaluators agree.
 
 use std::collections::HashMap;
 
@@ -98,7 +98,7 @@ const WORDS: &[&str] = &[
     ".",
 ];
 
-/// The second evaluator: it follows names through the tree without types, as a reader of the text would.
+/// The second evaluator. It resolves names in the untyped tree, independently of the checked filter.
 fn simple<'a>(
     expression: &OdataExpression<'_>,
     document: &'a Value,
@@ -112,7 +112,7 @@ fn simple<'a>(
         OdataExpressionKind::Path(_) => look(expression, document, variables) == json!(true),
         OdataExpressionKind::Compare { left, operator, right } => {
             let OdataExpressionKind::Constant(constant) = &right.kind else {
-                panic!("a constant stands on the right")
+                panic!("expected a constant on the right")
             };
             let value = match &left.kind {
                 OdataExpressionKind::Call { arguments, .. } => distance(arguments, document, variables),
@@ -165,9 +165,9 @@ fn simple<'a>(
         OdataExpressionKind::Call { function: "geo.intersects", arguments } => {
             let value = look(&arguments[0], document, variables);
             let OdataExpressionKind::Constant(OdataConstant::Geography(shape)) = &arguments[1].kind else {
-                panic!("a polygon")
+                panic!("expected a polygon")
             };
-            // All generated rings are boxes, so the corners suffice.
+            // All generated rings are boxes, so the corners are sufficient.
             let numbers: Vec<f64> =
                 shape.split(['(', ')', ',', ' ']).filter_map(|number| number.parse().ok()).collect();
             !value.is_null() && {
@@ -192,7 +192,7 @@ fn by(operator: ComparisonOperator, order: Option<std::cmp::Ordering>) -> bool {
 
 fn text<'e>(expression: &'e OdataExpression<'_>) -> &'e str {
     let OdataExpressionKind::Constant(OdataConstant::String(text)) = &expression.kind else {
-        panic!("a text")
+        panic!("expected a text")
     };
     text
 }
@@ -210,7 +210,7 @@ fn find<'a>(
     document: &'a Value,
     variables: &HashMap<String, &'a Value>,
 ) -> &'a Value {
-    let OdataExpressionKind::Path(names) = &expression.kind else { panic!("a path: {expression:?}") };
+    let OdataExpressionKind::Path(names) = &expression.kind else { panic!("no path: {expression:?}") };
     let (start, rest) = match variables.get(names[0].text) {
         Some(element) => (*element, &names[1..]),
         None => (document, &names[..]),
@@ -218,7 +218,7 @@ fn find<'a>(
     rest.iter().fold(start, |value, name| &value[name.text])
 }
 
-/// By vectors instead of haversines.
+/// Computes the distance with vectors instead of haversines.
 fn distance(
     arguments: &[OdataExpression<'_>],
     document: &Value,
@@ -226,7 +226,7 @@ fn distance(
 ) -> Value {
     let value = find(&arguments[0], document, variables);
     let OdataExpressionKind::Constant(OdataConstant::Geography(shape)) = &arguments[1].kind else {
-        panic!("a point")
+        panic!("expected a point")
     };
     let numbers: Vec<f64> = shape.split(['(', ')', ' ']).filter_map(|number| number.parse().ok()).collect();
     if value.is_null() {

@@ -1,4 +1,5 @@
-//! Data sources and indexers: what they name must exist. The rest is checked by whoever runs them.
+//! Data sources and indexers. Checks that the definitions they name exist. The `indexers` module
+//! checks the rest.
 
 use crate::ApiError;
 use crate::resources::{ResourceKind, ResourceRegistry};
@@ -11,7 +12,7 @@ pub(super) fn data_source(top: &ResourceProperty<'_>) -> Result<(), ApiError> {
 
 pub(super) fn indexer(top: &ResourceProperty<'_>, all: &ResourceRegistry) -> Result<(), ApiError> {
     top.required("dataSourceName")?.check_reference(ResourceKind::DataSource, all)?;
-    // An alias does not do: the service writes to one index and must know it.
+    // An alias is not allowed. The indexer writes to one specific index.
     top.required("targetIndexName")?.check_reference(ResourceKind::Index, all)?;
     match top.optional("skillsetName").filter(|place| place.value != "") {
         Some(skillset) => skillset.check_reference(ResourceKind::Skillset, all),

@@ -38,7 +38,7 @@ pub(super) fn base(top: &ResourceProperty<'_>, all: &ResourceRegistry) -> Result
         let name = source.required("name")?;
         name.check_reference(ResourceKind::KnowledgeSource, all)?;
         if !names.insert(name.text()?) {
-            return Err(name.error("names a knowledge source that is in the list already"));
+            return Err(name.error("names a knowledge source that is already in the list"));
         }
     }
     if let Some(models) = top.optional("models") {

@@ -1,4 +1,4 @@
-//! A value and where it is in its definition, so that every refusal can name the place.
+//! A value and its path in a definition, so that every error message can name it.
 
 use std::fmt::{self, Display};
 
@@ -19,7 +19,7 @@ impl<'a> ResourceProperty<'a> {
         Self { of: (kind, name), path: String::new(), value }
     }
 
-    /// A member that is there and not null.
+    /// Returns a member that exists and is not null.
     pub(super) fn optional(&self, member: &str) -> Option<ResourceProperty<'a>> {
         let value = self.value.get(member).filter(|value| !value.is_null())?;
         Some(self.child(member, value))
@@ -54,10 +54,10 @@ impl<'a> ResourceProperty<'a> {
         if known.contains(&text) {
             return Ok(text);
         }
-        Err(self.error(format_args!("is '{text}', and must be one of: {}", known.join(", "))))
+        Err(self.error(format_args!("is '{text}', but must be one of: {}", known.join(", "))))
     }
 
-    /// The name of another definition, which must exist.
+    /// Checks that the value is the name of an existing definition.
     pub(super) fn check_reference(&self, kind: ResourceKind, all: &ResourceRegistry) -> Result<(), ApiError> {
         let name = self.non_empty_text()?;
         if all.exists(kind, name) {

@@ -1,4 +1,4 @@
-//! Skillsets. Only their shape: what a skill does is for whoever runs it.
+//! Skillsets. Only their shape is checked here, not what each skill does.
 
 use std::collections::HashSet;
 
@@ -44,14 +44,13 @@ pub(super) fn skillset(top: &ResourceProperty<'_>) -> Result<(), ApiError> {
         if !known {
             let given = odata_type.text()?;
             let known = SKILLS.join(", ");
-            return Err(
-                odata_type.error(format_args!("is '{given}', and must be {PREFIX} with one of: {known}"))
-            );
+            return Err(odata_type
+                .error(format_args!("is '{given}', but must be {PREFIX} followed by one of: {known}")));
         }
         if let Some(name) = skill.optional("name")
             && !names.insert(name.non_empty_text()?)
         {
-            return Err(name.error("is the name of another skill, too; names of skills must differ"));
+            return Err(name.error("is also the name of another skill. Skill names must be unique"));
         }
         for puts in ["inputs", "outputs"] {
             for put in skill.required(puts)?.elements()? {

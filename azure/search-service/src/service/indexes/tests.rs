@@ -42,7 +42,7 @@ impl Service {
 }
 
 #[test]
-fn a_damaged_index_is_refused_and_the_others_are_served() {
+fn a_damaged_index_is_unavailable_and_the_others_are_served() {
     let folder = TestFolder::new();
     let damaged = {
         let service = open(folder.path());
@@ -62,7 +62,7 @@ fn a_damaged_index_is_refused_and_the_others_are_served() {
     let refused =
         service.resources.put(ResourceKind::Index, "bad", update, &MatchConditions::default(), false);
     assert_eq!(refused.unwrap_err().status, 503);
-    assert!(store.exists(), "it can still be mended");
+    assert!(store.exists(), "the damaged file must be kept");
     service.delete("bad");
     service.create("bad");
     service.upload("bad", "2");
@@ -70,10 +70,10 @@ fn a_damaged_index_is_refused_and_the_others_are_served() {
 }
 
 #[test]
-fn an_index_with_a_definition_that_cannot_be_read_is_refused_alone() {
+fn an_index_with_an_unreadable_definition_is_unavailable() {
     let folder = TestFolder::new();
     {
-        // Without a hook, definitions are kept as given.
+        // Without a hook, definitions are stored without checks.
         let resources = ResourceRegistry::open(folder.path()).unwrap();
         resources.create(ResourceKind::Index, json!({"name": "odd", "fields": [{"name": "x"}]})).unwrap();
     }
@@ -86,14 +86,14 @@ fn an_index_with_a_definition_that_cannot_be_read_is_refused_alone() {
 }
 
 #[test]
-fn what_a_deleted_index_has_left_is_never_taken_for_its_successor() {
+fn remains_of_a_deleted_index_are_not_used_by_its_successor() {
     let folder = TestFolder::new();
     let new = {
         let service = open(folder.path());
         service.create("twice");
         service.upload("twice", "old");
         let old = service.folder("twice");
-        // As if the process had ended while the folder was being removed.
+        // Simulates a crash during the deletion of the folder.
         let mut left = OsString::from(&old);
         left.push(DELETED);
         service.delete("twice");
@@ -110,7 +110,7 @@ fn what_a_deleted_index_has_left_is_never_taken_for_its_successor() {
 }
 
 #[test]
-fn a_new_folder_comes_after_those_of_the_same_name() {
+fn a_new_folder_sorts_after_those_of_the_same_name() {
     let folder = TestFolder::new();
     std::fs::create_dir(folder.path().join("x.7fffffffffffff00")).unwrap();
     let name = |name| new_folder(folder.path(), name).file_name().unwrap().to_str().unwrap().to_owned();
@@ -133,7 +133,7 @@ fn documents_outlive_the_loss_of_their_definition() {
 }
 
 #[test]
-fn an_index_may_be_deleted_while_it_is_written_and_read() {
+fn an_index_can_be_deleted_during_writes_and_reads() {
     let folder = TestFolder::new();
     let service = open(folder.path());
     for _ in 0..5 {
@@ -145,7 +145,7 @@ fn an_index_may_be_deleted_while_it_is_written_and_read() {
                 scope.spawn(move || {
                     for at in 0..50 {
                         let batch = json!({"value": [{"id": format!("{writer}-{at}")}]}).to_string();
-                        // It may fail when the folder is gone; it must end.
+                        // This may fail after the folder was deleted, but it must return.
                         let _ = index.apply_batch(batch.as_bytes());
                         let _ = index.snapshot();
                     }

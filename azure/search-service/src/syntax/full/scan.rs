@@ -1,17 +1,17 @@
-//! The letters of a search text in the full syntax: words, quotes, and what may follow them.
+//! The scanner of the full syntax: words, quotes and their suffixes.
 
 use crate::ApiError;
 use crate::syntax::invalid_search_text;
 use crate::syntax::tree::WildcardPiece;
 
-/// A place in the text.
+/// A position in the search text.
 #[derive(Clone)]
 pub(super) struct LuceneScanner<'a> {
     text: &'a str,
     at: usize,
 }
 
-/// A word in pieces, escapes removed.
+/// A word in pieces, without escapes.
 pub(super) struct LuceneWord {
     pub(super) start: usize,
     pub(super) pieces: Vec<WildcardPiece>,
@@ -22,12 +22,12 @@ impl LuceneWord {
         self.pieces.is_empty()
     }
 
-    /// `*` and nothing else.
+    /// Whether the word is exactly `*`.
     pub(super) fn is_star(&self) -> bool {
         matches!(self.pieces.as_slice(), [WildcardPiece::Any])
     }
 
-    /// As one text, for names of fields.
+    /// Returns the word as one text, for field names.
     pub(super) fn text(&self) -> String {
         self.pieces
             .iter()
@@ -75,17 +75,17 @@ impl<'a> LuceneScanner<'a> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// Whether the letter after this one is a space.
+    /// Whether the character after the next one is a space.
     pub(super) fn space_follows(&self) -> bool {
         self.rest().chars().nth(1).is_some_and(char::is_whitespace)
     }
 
-    /// Whether a word cannot go on here.
+    /// Whether a word ends here.
     pub(super) fn ends_here(&self) -> bool {
         self.peek().is_none_or(|letter| letter == ')' || letter.is_whitespace())
     }
 
-    /// Passes over these letters if they come next.
+    /// Skips this text if it comes next. Returns whether it did.
     pub(super) fn skip_if_next(&mut self, sign: &str) -> bool {
         let found = self.rest().starts_with(sign);
         if found {
@@ -94,7 +94,7 @@ impl<'a> LuceneScanner<'a> {
         found
     }
 
-    /// Passes over this word if it comes next, whole.
+    /// Skips this keyword if it comes next as a whole word. Returns whether it did.
     pub(super) fn skip_keyword(&mut self, word: &str) -> bool {
         let Some(after) = self.rest().strip_prefix(word) else { return false };
         let whole = after.chars().next().is_none_or(|next| {
@@ -106,13 +106,13 @@ impl<'a> LuceneScanner<'a> {
         whole
     }
 
-    /// A word; empty when none begins here.
+    /// Reads a word. The result is empty if no word begins here.
     pub(super) fn word(&mut self) -> Result<LuceneWord, ApiError> {
         let mut word = LuceneWord { start: self.at, pieces: Vec::new() };
         while let Some(letter) = self.peek() {
             match letter {
                 '(' | ')' | '"' | ':' | '[' | ']' | '{' | '}' => break,
-                // Alone among spaces it is a word like `-` and `+`.
+                // Between spaces it is a word, like `-` and `+`.
                 '!' if !(word.is_empty() && self.space_follows()) => break,
                 '+' | '-' if word.is_empty() && !self.space_follows() => break,
                 '~' if !word.is_empty() && self.clone().tilde()?.is_some() => break,
@@ -125,7 +125,7 @@ impl<'a> LuceneScanner<'a> {
                     let letter = self.escaped().ok_or_else(|| {
                         self.error_at(
                             start,
-                            "nothing follows this backslash. Double it if it is meant as text",
+                            "nothing follows this backslash. Double it to search for a backslash",
                         )
                     })?;
                     word.push(letter);
@@ -149,7 +149,7 @@ impl<'a> LuceneScanner<'a> {
         Ok(word)
     }
 
-    /// The letter after a backslash; `u` with four digits is a code point.
+    /// Reads the character after a backslash. `u` with four hexadecimal digits is a code point.
     fn escaped(&mut self) -> Option<char> {
         let letter = self.next()?;
         if letter == 'u'
@@ -163,9 +163,11 @@ impl<'a> LuceneScanner<'a> {
         Some(letter)
     }
 
-    /// What stands between two marks, the first of which comes next. None when the second is missing.
+    /// Reads the text between two marks, the first of which comes next. Returns `None` if
+    /// the second is missing.
     ///
-    /// Escapes are removed, or (for expressions) only those of the mark itself.
+    /// Removes escapes. Without `remove_escapes`, used for regular expressions, only escapes of the
+    /// mark itself are removed.
     pub(super) fn quoted(&mut self, mark: char, remove_escapes: bool) -> Option<String> {
         let mut inside = self.clone();
         inside.next();
@@ -188,7 +190,8 @@ impl<'a> LuceneScanner<'a> {
         Some(text)
     }
 
-    /// `~` at the end of a word or phrase, with its number; `Some(Err)` when it has none. Inside a word it is a letter.
+    /// Reads `~` at the end of a word or phrase, with its number. Returns `Some(Err)` if it has no
+    /// number. Inside a word, `~` is an ordinary character.
     pub(super) fn tilde(&mut self) -> Result<Option<Result<f32, ()>>, ApiError> {
         let mut after = self.clone();
         if after.next() != Some('~') {
@@ -202,14 +205,14 @@ impl<'a> LuceneScanner<'a> {
             "" => Err(()),
             digits => match digits.parse() {
                 Ok(number) => Ok(number),
-                Err(_) => return Err(self.error("`~` takes a number such as `~1`")),
+                Err(_) => return Err(self.error("`~` needs a number such as `~1`")),
             },
         };
         *self = after;
         Ok(Some(number))
     }
 
-    /// `^2.5`. Inside a word `^` is a letter.
+    /// Reads a boost such as `^2.5`. Inside a word, `^` is an ordinary character.
     pub(super) fn boost(&mut self) -> Result<Option<f32>, ApiError> {
         let mut after = self.clone();
         if after.next() != Some('^') {
@@ -224,7 +227,7 @@ impl<'a> LuceneScanner<'a> {
                 *self = after;
                 Ok(Some(factor))
             }
-            _ => Err(self.error("`^` takes a number that is not negative, such as `^2` or `^0.5`")),
+            _ => Err(self.error("`^` needs a number that is not negative, such as `^2` or `^0.5`")),
         }
     }
 

@@ -18,7 +18,8 @@ fn refused(text: &str) -> String {
     parse(text).expect_err(text).message
 }
 
-/// As the full syntax writes it, with a sign before each clause: `?` where the mode decides, `|` for should.
+/// Prints a query in the full syntax, with a sign before each clause: `?` where the mode
+/// decides, `|` for should.
 fn print(node: &QueryNode) -> String {
     match node {
         QueryNode::All => "*:*".to_owned(),
@@ -135,36 +136,36 @@ fn joins_clauses_as_classic_lucene_does() {
 }
 
 #[test]
-fn says_where_and_why_a_text_is_wrong() {
+fn errors_name_the_position_and_the_reason() {
     for (text, expected) in [
         ("hotel AND", "line 1, column 10: the text ends where"),
-        ("AND a", "line 1, column 1: an operator needs something before it"),
-        ("a AND OR b", "column 7: two operators in a row"),
+        ("AND a", "line 1, column 1: an operator needs a clause before it"),
+        ("a AND OR b", "column 7: there are two operators in a row"),
         ("a +", "column 4: the text ends"),
         ("hello!", "column 7: the text ends"),
-        ("(a b", "column 1: nothing closes this `(`"),
-        ("a\nb)", "line 2, column 2: this `)` closes nothing"),
+        ("(a b", "column 1: this `(` is never closed"),
+        ("a\nb)", "line 2, column 2: this `)` has no matching `(`"),
         ("()", "column 2: a word, a phrase or `(` is missing here"),
-        ("x \"a b", "column 3: nothing closes this quote"),
-        ("x /a b", "column 3: nothing closes this expression"),
+        ("x \"a b", "column 3: this quote is never closed"),
+        ("x /a b", "column 3: this expression is never closed"),
         ("*abc", "column 1: a word cannot begin with `*` or `?`"),
         ("?abc", "column 1: a word cannot begin"),
         ("title:*", "column 7: a word cannot begin"),
         ("a title:?x", "column 9: a word cannot begin"),
         ("rating:5", "column 1: `rating` is not a searchable field"),
         ("x https://a.b", "column 3: `https` is not a searchable field"),
-        ("title:a:b", "column 8: a second colon"),
+        ("title:a:b", "column 8: this is a second colon"),
         ("title:", "column 7: the text ends"),
         ("title:[a TO b]", "column 7: ranges are not supported"),
         ("a [1 TO 2}", "column 3: ranges are not supported"),
-        ("a^", "column 2: `^` takes a number"),
-        ("a^-1", "column 2: `^` takes a number"),
-        ("a^1.2.3", "column 2: `^` takes a number"),
-        ("a~1.2.3", "column 2: `~` takes a number"),
+        ("a^", "column 2: `^` needs a number"),
+        ("a^-1", "column 2: `^` needs a number"),
+        ("a^1.2.3", "column 2: `^` needs a number"),
+        ("a~1.2.3", "column 2: `~` needs a number"),
         ("a\\", "column 2: nothing follows this backslash"),
-        ("--a", "column 2: this sign is out of place"),
-        ("~a", "column 1: this sign is out of place"),
-        ("address/city:OR", "column 14: two operators in a row"),
+        ("--a", "column 2: this character is not allowed here"),
+        ("~a", "column 1: this character is not allowed here"),
+        ("address/city:OR", "column 14: there are two operators in a row"),
     ] {
         let message = refused(text);
         assert!(message.contains(expected), "{text}: {message}");
@@ -172,7 +173,7 @@ fn says_where_and_why_a_text_is_wrong() {
 }
 
 #[test]
-fn refuses_bombs() {
+fn rejects_oversized_texts() {
     let nested = format!("{}a{}", "(".repeat(40_000), ")".repeat(40_000));
     assert!(refused(&nested).contains("nests deeper than 100"));
     assert!(refused(&"(".repeat(90_000)).contains("nests deeper"));
@@ -185,7 +186,7 @@ fn refuses_bombs() {
 
 fn nodes() -> impl Strategy<Value = QueryNode> {
     let text = "[a-zA-Zäß+&|!(){}\\[\\]^\"~*?:\\\\/ -]{1,6}"
-        .prop_filter("operators are no words", |text| !matches!(text.as_str(), "AND" | "OR" | "NOT"));
+        .prop_filter("operators are not words", |text| !matches!(text.as_str(), "AND" | "OR" | "NOT"));
     let leaf = prop_oneof![
         text.clone().prop_map(QueryNode::Term),
         text.clone().prop_map(QueryNode::Prefix),

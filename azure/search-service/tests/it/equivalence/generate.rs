@@ -1,11 +1,11 @@
-//! Documents and filters at random, of the same few values, so that they meet.
+//! Random documents and filters. They use the same few values, so that filters match.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
-/// The type of a value that conditions look at.
+/// The type of a value in conditions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Kind {
     Text,
@@ -19,7 +19,7 @@ pub(super) enum Kind {
     Bed,
 }
 
-/// Fields of their own with at most one value. `kind` and `city` have normalizers.
+/// Fields with at most one value. `kind` and `city` have normalizers.
 pub(super) const SINGLE: [(&str, Kind); 11] = [
     ("name", Kind::Text),
     ("kind", Kind::Text),
@@ -168,7 +168,7 @@ const POINTS: [(f64, f64); 8] = [
 ];
 const WORDS: [&str; 5] = ["red", "green", "blue", "Red", "violet"];
 
-/// Named ones, extremes, and some with as many digits as doubles have.
+/// Returns common and extreme doubles, and some with the maximum number of digits.
 fn doubles() -> Vec<f64> {
     let named = [
         f64::NAN,
@@ -204,7 +204,7 @@ fn double_literal(number: f64) -> String {
     double_value(number).as_str().map_or_else(|| format!("{number:?}"), str::to_owned)
 }
 
-/// A value of a kind, as documents have it.
+/// Returns a value of a kind for documents.
 fn value(kind: Kind) -> BoxedStrategy<Value> {
     match kind {
         Kind::Text => select(&TEXTS[..]).prop_map(Value::from).boxed(),
@@ -231,7 +231,7 @@ fn value(kind: Kind) -> BoxedStrategy<Value> {
     }
 }
 
-/// An object of these members; each may be null or absent.
+/// Returns an object with these members. Each one may be null or absent.
 fn object(members: &'static [(&'static str, Kind)]) -> impl Strategy<Value = Value> {
     let values: Vec<_> = members
         .iter()
@@ -260,7 +260,7 @@ fn words(most: usize) -> impl Strategy<Value = String> {
     vec(select(&WORDS[..]), 0..most).prop_map(|words| words.join(" "))
 }
 
-/// A document without its key.
+/// Returns a document without its key.
 pub(super) fn document() -> impl Strategy<Value = Value> {
     let collections: Vec<_> =
         COLLECTIONS.iter().map(|(_, kind)| proptest::option::of(vec(value(*kind), 0..3))).collect();
@@ -283,12 +283,12 @@ pub(super) fn document() -> impl Strategy<Value = Value> {
     )
 }
 
-/// What a condition may name: values and collections, as they are written there.
+/// The names that a condition may use: values and collections.
 #[derive(Debug, Clone)]
 struct Place {
     values: Vec<(String, Kind)>,
     collections: Vec<(String, Kind)>,
-    /// How many lambdas it is in.
+    /// The number of enclosing lambdas.
     depth: usize,
 }
 
@@ -299,7 +299,7 @@ impl Place {
         Self { values: named(&SINGLE), collections: named(&COLLECTIONS), depth: 0 }
     }
 
-    /// Within a lambda over elements of a kind. Values of outer places stay within reach.
+    /// Returns the scope within a lambda over elements of a kind. Values of outer scopes stay available.
     fn within(&self, kind: Kind) -> Self {
         let variable = format!("v{}", self.depth);
         let below = |fields: &[(&str, Kind)]| -> Vec<(String, Kind)> {
@@ -310,7 +310,7 @@ impl Place {
             Kind::Bed => (below(&OF_BED), Vec::new()),
             kind => (vec![(variable.clone(), kind)], Vec::new()),
         };
-        // Mostly its own ones.
+        // Values of the element itself are more frequent.
         let mut values = Vec::new();
         for _ in 0..5 {
             values.extend(own.iter().cloned());
@@ -320,7 +320,7 @@ impl Place {
     }
 }
 
-/// The text of a filter.
+/// Returns the text of a filter.
 pub(super) fn filter() -> BoxedStrategy<String> {
     condition(&Place::root(), 3)
 }
@@ -440,7 +440,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// `$orderby`: several clauses.
+/// Returns `$orderby` with several clauses.
 pub(super) fn order() -> impl Strategy<Value = String> {
     let clause = (select(&SINGLE[..]), select(&POINTS[..]), select(vec!["", " asc", " desc"])).prop_map(
         |((path, kind), (longitude, latitude), direction)| match kind {

@@ -1,4 +1,4 @@
-//! The life of a definition of each kind: five operations each.
+//! Tests the five operations of each kind of definition.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,8 @@ use super::tour::{Ask, Form, Tour, VERSION};
 
 const RETURN: (&str, &str) = ("prefer", "return=representation");
 
-/// A kind of definitions: the beginning of its operations' ids, its collection, and one of them by name.
+/// A kind of definitions: the prefix of its operation ids, its collection, and a function that creates
+/// one by name.
 type Kind = (&'static str, &'static str, fn(&str) -> Value);
 
 const KINDS: [Kind; 8] = [
@@ -24,7 +25,7 @@ const KINDS: [Kind; 8] = [
     ("KnowledgeAgents", "agents", agent),
 ];
 
-/// What the others refer to, then the life of each kind in both forms of addresses.
+/// Creates the referenced definitions, then tests each kind in both path forms.
 pub(super) async fn walk(tour: &mut Tour) {
     let notes = json!({"name": "notes", "fields": [
         {"name": "id", "type": "Edm.String", "key": true}, {"name": "content", "type": "Edm.String"},
@@ -72,7 +73,7 @@ async fn life(tour: &mut Tour, form: Form, (kind, collection, definition): Kind)
     );
 
     let put = |name, condition: (&'static str, &str)| {
-        // What a client was given is what it sends back.
+        // A client sends back the definition that it received.
         let body = if name == other { definition(other) } else { read.json() };
         (body, [RETURN, condition].map(|(header, value)| (header, value.to_owned())))
     };

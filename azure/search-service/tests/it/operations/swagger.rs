@@ -1,11 +1,11 @@
-//! The official description of the API, when it is at hand: which members an answer must have.
+//! The required members of responses, from the official API description if it is available.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use serde_json::Value;
 
-/// Beside the repository; it is not ours to ship.
+/// The folder next to the repository. The files are not part of the repository.
 pub(crate) const FOLDER: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/specs/azure-search/2025-08-01-preview");
 
@@ -13,12 +13,12 @@ const FILES: [&str; 3] = ["searchservice.json", "searchindex.json", "knowledgeag
 
 pub(crate) struct Swagger {
     files: Vec<Value>,
-    /// From the id of an operation and a status to the number of a file and a schema in it.
+    /// Maps an operation id and a status to the index of a file and a schema in it.
     answers: HashMap<(String, String), (usize, Value)>,
 }
 
 impl Swagger {
-    /// `None`, and a line that says so, when it is not at hand.
+    /// Opens the files. Prints a line and returns `None` if they are not available.
     pub(crate) fn open() -> Option<Self> {
         let mut swagger = Self { files: Vec::new(), answers: HashMap::new() };
         for (number, name) in FILES.iter().enumerate() {
@@ -43,8 +43,8 @@ impl Swagger {
         Some(swagger)
     }
 
-    /// Paths of members that the answer should have and has not. An answer of a status that is not described is
-    /// one itself.
+    /// Returns the paths of required members that the response does not have. A response with an
+    /// undocumented status is reported too.
     pub(crate) fn missing(&self, operation: &str, status: u16, answer: Option<&Value>) -> Vec<String> {
         let mut missing = Vec::new();
         match (self.answers.get(&(operation.to_owned(), status.to_string())), answer) {
@@ -58,7 +58,7 @@ impl Swagger {
 
     fn look(&self, file: usize, schema: &Value, answer: &Value, path: &str, missing: &mut Vec<String>) {
         if let Some(name) = schema["$ref"].as_str() {
-            // Other files have only the shape of errors.
+            // Other files contain only the format of errors.
             if let Some(pointer) = name.strip_prefix('#') {
                 let target = self.files[file].pointer(pointer).unwrap();
                 self.look(file, target, answer, path, missing);

@@ -1,6 +1,6 @@
-//! Every operation of the REST API of 2025-08-01-preview: its id, its verb and its path.
+//! All operations of the REST API of 2025-08-01-preview: id, method and path.
 
-/// One operation. The path has its names as `('{name}')`.
+/// An operation. Names in the path are written as `('{name}')`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Operation {
     pub(crate) id: &'static str,
@@ -12,7 +12,7 @@ const fn operation(id: &'static str, verb: &'static str, path: &'static str) -> 
     Operation { id, verb, path }
 }
 
-/// Definitions first, then what is done with them.
+/// Definitions first, then the operations that use them.
 pub(crate) const OPERATIONS: [Operation; 60] = [
     operation("Indexes_Create", "POST", "/indexes"),
     operation("Indexes_CreateOrUpdate", "PUT", "/indexes('{indexName}')"),

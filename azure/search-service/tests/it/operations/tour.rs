@@ -1,4 +1,4 @@
-//! A whole service on a port of its own, asked for one operation after the other, and what became of each.
+//! Runs the operations one after the other against a service on its own port, and records the results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::server::{Answer, PATIENCE};
 
 pub(crate) const VERSION: &str = "2025-08-01-preview";
 
-/// The two ways to write a name in an address.
+/// The two ways to write a name in a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Form {
     /// `/indexes('hotels')/search.stats`
@@ -27,7 +27,7 @@ pub(crate) enum Form {
 impl Form {
     pub(crate) const BOTH: [Self; 2] = [Self::Quoted, Self::Plain];
 
-    /// The path of an operation with its names in place.
+    /// Returns the path of an operation with its names filled in.
     fn path(self, operation: &Operation, names: &[&str]) -> String {
         let mut path = operation.path.to_owned();
         for name in names {
@@ -46,7 +46,7 @@ impl Form {
     }
 }
 
-/// What an operation is sent beside its names.
+/// The options, headers and body of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Ask<'a> {
     pub(crate) options: &'a str,
@@ -70,7 +70,7 @@ pub(crate) enum State {
 #[derive(Debug, Default)]
 struct Noted {
     forms: BTreeSet<Form>,
-    /// Those of success.
+    /// Successful statuses.
     statuses: BTreeSet<u16>,
     partial: Option<String>,
     refused: Option<String>,
@@ -109,26 +109,26 @@ impl Tour {
         Self { folder, base, key, client, swagger, noted: BTreeMap::new(), upkeep, stop, serving }
     }
 
-    /// Stops the service, sees that nobody holds its folder any more, and removes it.
+    /// Stops the service, checks that its folder can be opened again, and deletes it.
     pub(crate) async fn end(self) {
         drop(self.client);
         let _ = self.stop.send(());
         self.serving.await.unwrap().unwrap();
-        // It waits for its thread.
+        // Dropping it waits for its thread.
         let upkeep = self.upkeep;
         tokio::task::spawn_blocking(move || drop(upkeep)).await.unwrap();
         drop(SearchService::open(ServiceOptions::new(&self.folder)).unwrap());
         std::fs::remove_dir_all(&self.folder).unwrap();
     }
 
-    /// Puts a file where data sources find it.
+    /// Writes a file for data sources.
     pub(crate) fn put_file(&self, container: &str, name: &str, text: &str) {
         let folder = self.folder.join("blobs").join(container);
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(name), text).unwrap();
     }
 
-    /// Asks for an operation and expects this status. What every answer must have is checked here.
+    /// Sends a request and expects the given status. Checks the common parts of every response.
     pub(crate) async fn ask(
         &mut self,
         id: &str,
@@ -160,7 +160,7 @@ impl Tour {
         if got < 300 {
             assert_eq!(answer.text.is_empty(), matches!(got, 202 | 204), "{what}: {answer:?}");
             let missing = match &self.swagger {
-                // A count is a number without quotes around it.
+                // A count is a plain number.
                 _ if id == "Documents_Count" || ask.options.contains("$select") => Vec::new(),
                 Some(swagger) => swagger.missing(id, got, body.as_ref()),
                 None => Vec::new(),
@@ -179,18 +179,17 @@ impl Tour {
         answer
     }
 
-    /// The service showed that a part of the operation is not there.
+    /// Records that a part of the operation is not supported.
     pub(crate) fn is_partial(&mut self, id: &str, what: &str) {
         let (_, noted) = self.noted.iter_mut().find(|(known, _)| **known == id).expect(id);
         noted.partial = Some(what.to_owned());
     }
 
-    /// What became of an operation. One that nobody asked for, or not in both forms, fails the test.
+    /// Returns the result of an operation. Fails if the operation was not tested in both path forms.
     pub(crate) fn state(&self, operation: &Operation) -> (&BTreeSet<u16>, State) {
-        let noted =
-            self.noted.get(operation.id).unwrap_or_else(|| panic!("{} was not asked for", operation.id));
+        let noted = self.noted.get(operation.id).unwrap_or_else(|| panic!("{} was not tested", operation.id));
         let forms = if operation.path.contains('{') { 2 } else { 1 };
-        assert!(noted.forms.len() >= forms, "{} was asked for as {:?} only", operation.id, noted.forms);
+        assert!(noted.forms.len() >= forms, "{} was tested only as {:?}", operation.id, noted.forms);
         let state = match (&noted.refused, &noted.partial) {
             (Some(why), _) => State::Refused(why.clone()),
             (None, Some(what)) => State::Partial(what.clone()),

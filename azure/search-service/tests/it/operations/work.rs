@@ -1,4 +1,4 @@
-//! What is done with definitions: documents, searches, runs, statistics, questions.
+//! Tests the operations that use definitions: documents, searches, runs, statistics and questions.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) async fn walk(tour: &mut Tour) {
         statistics(tour, form).await;
         questions(tour, form).await;
     }
-    // The indexer was disabled while nobody waited for it.
+    // The indexer was disabled for the earlier tests.
     let on = Ask {
         headers: &[("prefer", "return=representation")],
         ..Ask::with(indexer("loader", "files", false))
@@ -77,7 +77,7 @@ async fn searches(tour: &mut Tour, form: Form) {
     for (id, ask) in asks {
         let found = tour.ask(id, form, &["hotels"], ask, 206).await.json();
         assert_eq!(found["@search.semanticPartialResponseType"], "baseResults");
-        tour.is_partial(id, "a semantic query gets 206 with what keywords and vectors found");
+        tour.is_partial(id, "a semantic query gets 206 with the results of keywords and vectors");
     }
 }
 
@@ -124,7 +124,7 @@ async fn questions(tour: &mut Tour, form: Form) {
     if steps.iter().all(|step| step["type"] == "searchIndex") {
         tour.is_partial(
             id,
-            "no model plans queries or words the answer, which is the documents that keywords find",
+            "no model plans queries or writes the answer; the response has the documents that keywords find",
         );
     }
 }
@@ -144,7 +144,7 @@ async fn runs(tour: &mut Tour, form: Form) {
     tour.ask("Indexers_Resync", form, names, Ask::with(permissions), 400).await;
 }
 
-/// A database is no folder.
+/// Tests a data source that is a database.
 async fn elsewhere(tour: &mut Tour) {
     let source = json!({"name": "rows", "type": "azuresql", "container": {"name": "t"},
         "credentials": {"connectionString": "Server=tcp:example.com"}});
@@ -153,11 +153,11 @@ async fn elsewhere(tour: &mut Tour) {
     tour.ask("Indexers_Create", Form::Quoted, &[], indexer, 201).await;
     let last = finished(tour, Form::Quoted, "database").await;
     if last["status"] != "success" {
-        tour.is_partial("Indexers_Run", "only folders of this machine are read");
+        tour.is_partial("Indexers_Run", "only local folders are supported");
     }
 }
 
-/// The result of an indexer's last run, when it has one.
+/// Waits for the result of an indexer's last run.
 async fn finished(tour: &mut Tour, form: Form, indexer: &str) -> Value {
     let ended = async {
         loop {

@@ -1,4 +1,4 @@
-//! What is said about mistakes.
+//! Error messages about options.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use bindpost::{ListVisibility, Options};
 
 use super::{file, from_file, from_variable, values};
 
-/// What is said about a file.
+/// Returns the error messages about a file.
 fn mistakes(text: &str) -> Vec<String> {
     from_file(text).unwrap_err().0.iter().map(OptionMistake::to_string).collect()
 }
 
 #[test]
-fn an_unknown_key_is_told_with_the_nearest_known_one() {
+fn an_unknown_key_is_reported_with_the_most_similar_known_one() {
     for (text, expected) in [
         (
             "\n\nallowed_origin = []",
@@ -35,7 +35,7 @@ fn an_unknown_key_is_told_with_the_nearest_known_one() {
         ("[limit]\ncall_timeout = 1", "unknown key `limit` in bindpost.toml line 1; did you mean `limits`?"),
         (
             "[http]\nqqqqqq = 1",
-            "unknown key `http.qqqqqq` in bindpost.toml line 2; there are http.max_body, http.body_timeout, \
+            "unknown key `http.qqqqqq` in bindpost.toml line 2; known keys: http.max_body, http.body_timeout, \
              http.stream_after, http.keep_alive, http.retry",
         ),
         (
@@ -57,7 +57,7 @@ fn an_unknown_key_is_told_with_the_nearest_known_one() {
         ("BINDPOST_CONFG", "unknown variable `BINDPOST_CONFG`; did you mean `BINDPOST_CONFIG`?"),
         (
             "BINDPOST_PORT",
-            "unknown variable `BINDPOST_PORT`; variables that begin like this are options, and there is none of this name",
+            "unknown variable `BINDPOST_PORT`; variables that begin with `BINDPOST_` must be options",
         ),
     ] {
         assert_eq!(from_variable(name, "hunter2").unwrap_err().to_string(), expected);
@@ -65,14 +65,11 @@ fn an_unknown_key_is_told_with_the_nearest_known_one() {
 }
 
 #[test]
-fn a_value_that_does_not_fit_is_told_with_what_would() {
+fn an_invalid_value_is_reported_with_the_expected_value() {
     let duration = "a duration like 250ms, 30s, 5m or 1h, from";
     for (text, expected) in [
         ("title = 3", "`title` in bindpost.toml line 1 is 3; it can be a text"),
-        (
-            "server_name = \" \"",
-            "`server_name` in bindpost.toml line 1 is \" \"; it can be a text that is not empty",
-        ),
+        ("server_name = \" \"", "`server_name` in bindpost.toml line 1 is \" \"; it can be a non-empty text"),
         ("json_only = \"true\"", "`json_only` in bindpost.toml line 1 is \"true\"; it can be true or false"),
         (
             "page_size = 0",
@@ -145,11 +142,11 @@ fn a_value_that_does_not_fit_is_told_with_what_would() {
         ("[title]\nx = 1", "`title` in bindpost.toml line 1 is a table; it can be a text"),
         (
             "state_key = \"abc\"",
-            "`state_key` in bindpost.toml line 1 is not understood; it can be 64 hexadecimal digits",
+            "`state_key` in bindpost.toml line 1 is invalid; it can be 64 hexadecimal digits",
         ),
         (
             "auth.api_keys = [\"a = b\", \"hunter2\"]",
-            "`auth.api_keys` in bindpost.toml line 1 is not understood (number 2 of the list); each can be a line \
+            "`auth.api_keys` in bindpost.toml line 1 is invalid (number 2 of the list); each can be a line \
              `name = secret` or `name = secret scope1 scope2`",
         ),
     ] {
@@ -158,7 +155,7 @@ fn a_value_that_does_not_fit_is_told_with_what_would() {
 }
 
 #[test]
-fn texts_of_the_wrong_form_are_refused() {
+fn texts_with_an_invalid_format_are_rejected() {
     for (key, right, wrong) in [
         (
             "address",
@@ -216,7 +213,7 @@ fn texts_of_the_wrong_form_are_refused() {
 }
 
 #[test]
-fn every_mistake_is_told_at_once_with_its_place() {
+fn all_mistakes_are_reported_at_once_with_their_sources() {
     let path = file(
         "mistakes.toml",
         "titel = \"x\"\npage_size = \"ten\"\njson_only\n[limits]\nrunning_calls = 0\n[limits.stream]\nblocked = 5\n",
@@ -257,7 +254,7 @@ fn every_mistake_is_told_at_once_with_its_place() {
 }
 
 #[test]
-fn a_file_that_is_not_toml_is_told_line_by_line() {
+fn invalid_toml_is_reported_line_by_line() {
     for (text, line) in
         [("title = ", 1), ("\n\ntitle = \"x", 3), ("title = 1\ntitle = 2", 2), ("[limits", 1), ("= 3", 1)]
     {
@@ -269,7 +266,7 @@ fn a_file_that_is_not_toml_is_told_line_by_line() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_told() {
+fn an_unreadable_file_is_reported() {
     let error = from_variable("BINDPOST_CONFIG", "no/such/file.toml").unwrap_err().to_string();
     assert!(
         error.starts_with("`BINDPOST_CONFIG` names \"no/such/file.toml\", which cannot be read: "),
@@ -291,7 +288,7 @@ fn a_file_that_cannot_be_read_is_told() {
 
 #[cfg(unix)]
 #[test]
-fn a_variable_that_is_not_utf8_is_told() {
+fn a_variable_that_is_not_utf8_is_reported() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
     let value = OsStr::from_bytes(b"\xff");
@@ -300,7 +297,7 @@ fn a_variable_that_is_not_utf8_is_told() {
 }
 
 #[test]
-fn no_error_repeats_what_is_in_a_variable() {
+fn no_error_contains_the_value_of_a_variable() {
     let secret = "hunter2-hunter2";
     for key in Options::default().keys() {
         for value in [secret.to_owned(), format!("=, {secret}, {secret}=")] {
@@ -316,12 +313,12 @@ fn no_error_repeats_what_is_in_a_variable() {
     let error = options.settings().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`BINDPOST_AUTH__API_KEYS` cannot be used: the API key \"ops\" is there twice"
+        "`BINDPOST_AUTH__API_KEYS` cannot be used: the API key \"ops\" is defined twice"
     );
 }
 
 #[test]
-fn what_the_program_sets_is_checked_too() {
+fn values_set_by_the_program_are_checked_too() {
     let options = Options::new("", "1.0.0")
         .path("mcp")
         .allowed_origins(["a.example"])
@@ -343,24 +340,27 @@ fn what_the_program_sets_is_checked_too() {
 }
 
 #[test]
-fn options_that_contradict_each_other_are_told() {
+fn contradicting_options_are_reported() {
     let settings =
         |text: &str| from_file(text).unwrap().settings().map(|_| ()).map_err(|error| error.to_string());
     for (text, expected) in [
-        ("path = \"/sse/\"", "`sse_path` is \"/sse\", and so is another path"),
-        ("sse_message_path = \"/mcp\"", "`sse_message_path` in bindpost.toml line 1 is \"/mcp\", and so is"),
-        ("auth.realm = \"x\"", "`auth.realm` in bindpost.toml line 1 does nothing without `auth.api_keys`"),
+        ("path = \"/sse/\"", "`sse_path` is \"/sse\", the same as another path"),
+        (
+            "sse_message_path = \"/mcp\"",
+            "`sse_message_path` in bindpost.toml line 1 is \"/mcp\", the same as",
+        ),
+        ("auth.realm = \"x\"", "`auth.realm` in bindpost.toml line 1 has no effect without `auth.api_keys`"),
         (
             "auth.audiences = [\"x\"]",
-            "`auth.audiences` in bindpost.toml line 1 does nothing without `auth.api_keys`",
+            "`auth.audiences` in bindpost.toml line 1 has no effect without `auth.api_keys`",
         ),
         (
             "[auth]\napi_keys = [\"a = b\"]\nleeway = \"1s\"",
-            "`auth.leeway` in bindpost.toml line 3 does nothing without `auth.issuers`",
+            "`auth.leeway` in bindpost.toml line 3 has no effect without `auth.issuers`",
         ),
         (
             "[auth]\nissuers = [\"https://a.example\"]\naudiences = [\"x\"]\napi_key_bearer = true",
-            "`auth.api_key_bearer` in bindpost.toml line 4 does nothing without `auth.api_keys` or",
+            "`auth.api_key_bearer` in bindpost.toml line 4 has no effect without `auth.api_keys` or",
         ),
         (
             "auth.issuers = [\"https://a.example\"]",
@@ -379,25 +379,25 @@ fn options_that_contradict_each_other_are_told() {
         assert!(error.starts_with(expected), "{error}");
     }
     settings("path = \"/sse\"\nsse = false").unwrap();
-    // What is not set, or set to what it is anyway, asks for nothing.
+    // Options that are not set, or set to their default, require nothing else.
     settings("[auth]\nissuers = []\nrealm = \"mcp\"").unwrap();
     Options::default().auth(|auth| auth.listing = ListVisibility::Permitted).settings().unwrap();
 }
 
 #[test]
-fn a_variable_that_nobody_filled_in_opens_no_door() {
+fn an_empty_variable_does_not_disable_authentication() {
     let file = "[auth]\napi_keys = [\"ops = secret\"]";
     for name in ["BINDPOST_AUTH__API_KEYS", "BINDPOST_AUTH__ISSUERS", "BINDPOST_AUTH__API_KEYS_FILE"] {
         let options = from_file(file).unwrap().load_variables([(name, "")]).unwrap();
         let error = options.settings().unwrap_err().to_string();
-        assert_eq!(error, format!("`{name}` is empty; set it, or take it away if nobody is meant"));
+        assert_eq!(error, format!("`{name}` is empty; set a value, or remove the variable"));
     }
-    // Nor does it take a limit away.
+    // An empty variable does not remove a limit either.
     assert!(from_variable("BINDPOST_LIMITS__CALL_TIMEOUT", "").is_err());
 }
 
 #[test]
-fn a_broken_line_hides_no_other_mistake() {
+fn an_invalid_line_hides_no_other_mistake() {
     let lines = |text: &str| -> Vec<usize> {
         let line = |mistake: &OptionMistake| match mistake.place {
             OptionSource::Line { line, .. } => line,
@@ -407,6 +407,6 @@ fn a_broken_line_hides_no_other_mistake() {
     };
     assert_eq!(lines("titel = 1\njson_only\n[limits]\nlistners = 1"), [1, 2, 4]);
     assert_eq!(lines("title = yes\npath = 1\n[limits]\nlisteners = 1s\nrunning_calls = 0"), [1, 2, 4, 5]);
-    // Nobody can tell what the lines below were meant to be.
+    // The table of the lines below is unknown, so they are not checked.
     assert_eq!(lines("titel = 1\n[limits\nlisteners = \"x\""), [1, 2]);
 }

@@ -1,4 +1,4 @@
-//! Whose is what: sessions, streams, pipes, tasks, states. What belongs to Alice is not there for Bob.
+//! Ownership of sessions, streams, pipes, tasks and states: for Bob, Alice's do not exist.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ async fn server() -> TestServer {
 }
 
 #[tokio::test]
-async fn a_session_is_its_callers() {
+async fn a_session_belongs_to_its_caller() {
     let server = server().await;
     for revision in SESSIONS {
         let session = server.session_of(revision, |ask| carrying(ask, ALICE)).await;
@@ -31,7 +31,7 @@ async fn a_session_is_its_callers() {
         for ask in &asks {
             server.send(&carrying(ask.clone(), BOB)).await.refused(404, -32001);
             server.send(ask).await.refused(404, -32001);
-            // Whose credentials do not count is told so: with good ones it might be its session.
+            // Invalid credentials get a 401, because with valid ones it might be the sender's session.
             let refused = server.send(&carrying(ask.clone(), WRONG)).await;
             refused.refused(401, -32001);
             assert_eq!(challenge(&refused.headers).1["error"], "invalid_token");
@@ -46,7 +46,7 @@ async fn a_session_is_its_callers() {
 }
 
 #[tokio::test]
-async fn a_stream_is_taken_up_by_its_caller_only() {
+async fn only_its_caller_can_resume_a_stream() {
     let server = server().await;
     for revision in SESSIONS {
         let session = server.session_of(revision, |ask| carrying(ask, ALICE)).await;
@@ -63,23 +63,23 @@ async fn a_stream_is_taken_up_by_its_caller_only() {
 }
 
 #[tokio::test]
-async fn a_pipe_is_its_callers() {
+async fn a_pipe_belongs_to_its_caller() {
     let server = server().await;
     let talk = Talk::open(&server, Way::Pipe, ALICE).await;
     let call = request("tools/call", json!({"name": "time"}));
     talk.send(&call, BOB).await.refused(404, -32001);
-    talk.send(&call, NOBODY).await.refused(404, -32001);
+    talk.send(&call, NO_KEY).await.refused(404, -32001);
     talk.send(&call, WRONG).await.refused(401, -32001);
     talk.send(&call, ALICE).await.accepted();
-    // Whoever reads an anonymous one would read the answers of whoever posts to it, so it stays anonymous.
-    let mut talk = Talk::open(&server, Way::Pipe, NOBODY).await;
+    // An anonymous pipe is never transferred: its reader would get the responses for the new owner.
+    let mut talk = Talk::open(&server, Way::Pipe, NO_KEY).await;
     talk.send(&call, ALICE).await.refused(404, -32001);
     talk.send(&request("tools/call", json!({"name": "whoami"})), ALICE).await.refused(404, -32001);
-    assert_eq!(talk.call("time", NOBODY).await.text(), "noon");
+    assert_eq!(talk.call("time", NO_KEY).await.text(), "noon");
 }
 
 #[tokio::test]
-async fn a_pipe_goes_by_the_rights_of_each_post() {
+async fn each_post_to_a_pipe_is_authorized() {
     let settings = crate::client::trusting(Settings::default());
     let server = TestServer::of(mixed(), settings).await;
     const PLAIN: Credentials = &[("x-caller", "u")];
@@ -103,7 +103,7 @@ async fn an_anonymous_session_is_adopted_once() {
         // The client has its token now.
         let reply = server.send(&carrying(session.call(1, "whoami", json!({})), ALICE)).await;
         assert_eq!(reply.tool_text(), "key:alice", "{revision}");
-        // Somebody else may read what was open before. What is said now is kept for Alice.
+        // The open stream may have another reader, so it ends. Later messages are retained for Alice.
         assert_eq!(open.rest().await, [] as [Value; 0]);
         server.server.catalog().add_tool(ToolEntry::new(format!("{revision}-kept"), who)).unwrap();
         server.send(&session.resume("1::0")).await.refused(404, -32001);
@@ -121,7 +121,7 @@ async fn an_anonymous_session_is_adopted_once() {
 }
 
 #[tokio::test]
-async fn credentials_that_do_not_count_adopt_nothing() {
+async fn invalid_credentials_adopt_no_session() {
     let server = server().await;
     let session = server.session(LATEST).await;
     server.send(&carrying(session.ping(), WRONG)).await.result();
@@ -138,12 +138,12 @@ async fn adopted_sessions_count_as_their_callers() {
     let first = server.session(LATEST).await;
     adopt(&first).await.result();
     adopt(&server.session(LATEST).await).await.result();
-    // There is room for anonymous ones again, and one more of Alice takes the place of her first.
+    // There is room for anonymous sessions again, and one more of Alice replaces her first.
     let [third, fourth] = [server.session(LATEST).await, server.session(LATEST).await];
     adopt(&third).await.result();
     adopt(&first).await.refused(404, -32001);
     server.send(&fourth.ping()).await.result();
-    // While both of hers are in use, there is no room for one more.
+    // While both of her sessions are in use, there is no room for another.
     let second = server.session_of(LATEST, |ask| carrying(ask, ALICE)).await;
     let _streams =
         [server.open(&carrying(third.get(), ALICE)).await, server.open(&carrying(second.get(), ALICE)).await];
@@ -152,20 +152,20 @@ async fn adopted_sessions_count_as_their_callers() {
     server.send(&carrying(fourth.ping(), BOB)).await.result();
 }
 
-/// A request that stands alone, of a client that can do everything.
+/// Builds a modern request of a client with all capabilities.
 fn alone(method: &str, params: Value) -> Ask {
     let capabilities = json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}});
     Ask::enveloped(method, params, capabilities)
 }
 
 #[tokio::test]
-async fn a_task_is_its_callers() {
+async fn a_task_belongs_to_its_caller() {
     let server = server().await;
     let made = server.send(&carrying(alone("tools/call", json!({"name": "job"})), ALICE)).await.result();
     assert_eq!(made["resultType"], "task");
     let task = json!({"taskId": made["taskId"], "inputResponses": {}});
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
-        for stranger in [BOB, NOBODY, WRONG] {
+        for stranger in [BOB, NO_KEY, WRONG] {
             let reply = server.send(&carrying(alone(method, task.clone()), stranger)).await;
             assert_eq!(reply.json()["error"]["code"], -32602, "{method}");
         }
@@ -175,26 +175,26 @@ async fn a_task_is_its_callers() {
 }
 
 #[tokio::test]
-async fn a_listener_hears_of_its_own_tasks_only() {
+async fn a_subscription_gets_only_the_tasks_of_its_caller() {
     let server = server().await;
     let made = server.send(&carrying(alone("tools/call", json!({"name": "job"})), ALICE)).await.result();
     let task = made["taskId"].clone();
     let listen = alone("subscriptions/listen", json!({"notifications": {"taskIds": [task]}}));
     let mut bob = server.open(&carrying(listen.clone(), BOB)).await;
-    let mut nobody = server.open(&listen).await;
+    let mut anonymous = server.open(&listen).await;
     let mut alice = server.open(&carrying(listen, ALICE)).await;
-    for stranger in [&mut bob, &mut nobody] {
+    for stranger in [&mut bob, &mut anonymous] {
         assert_eq!(stranger.message().await.unwrap()["params"]["notifications"], json!({}));
     }
     assert_eq!(alice.message().await.unwrap()["params"]["notifications"]["taskIds"], json!([task]));
     server.send(&carrying(alone("tasks/cancel", json!({"taskId": task})), ALICE)).await.result();
     assert_eq!(alice.message().await.unwrap()["params"]["taskId"], task);
     bob.stays_silent(Duration::from_millis(100)).await;
-    nobody.stays_silent(Duration::from_millis(20)).await;
+    anonymous.stays_silent(Duration::from_millis(20)).await;
 }
 
 #[tokio::test]
-async fn a_state_is_its_callers() {
+async fn a_request_state_belongs_to_its_caller() {
     let server = server().await;
     let asked =
         server.send(&carrying(alone("tools/call", json!({"name": "ask_name"})), ALICE)).await.result();
@@ -210,7 +210,7 @@ async fn a_state_is_its_callers() {
 }
 
 #[tokio::test]
-async fn an_answer_to_a_question_comes_from_who_was_asked() {
+async fn only_the_caller_can_answer_an_elicitation() {
     let server = server().await;
     let session = server.session_of(LATEST, |ask| carrying(ask, ALICE)).await;
     let mut stream = server.open(&carrying(session.call(1, "ask_name", json!({})), ALICE)).await;
@@ -221,13 +221,13 @@ async fn an_answer_to_a_question_comes_from_who_was_asked() {
         session.post(json!({"jsonrpc": "2.0", "id": question["id"], "result": result}).to_string())
     };
     server.send(&carrying(answer("Bob"), BOB)).await.refused(404, -32001);
-    server.send(&answer("Nobody")).await.refused(404, -32001);
+    server.send(&answer("Anonymous")).await.refused(404, -32001);
     server.send(&carrying(answer("Alice"), ALICE)).await.accepted();
     assert_eq!(text_of(&stream.message().await.unwrap()["result"]), "Hello, Alice!");
 }
 
 #[tokio::test]
-async fn every_request_of_a_session_is_asked_for_credentials() {
+async fn every_request_of_a_session_needs_credentials() {
     let server = TestServer::of(protected(), with(Auth::new(keys()).opening(AnonymousAccess::Closed))).await;
     for revision in SESSIONS {
         let session = server.session_of(revision, |ask| carrying(ask, ALICE)).await;
@@ -246,11 +246,11 @@ async fn every_request_of_a_session_is_asked_for_credentials() {
     }
 }
 
-/// Ids of requests are the client's: two callers may well use the same.
+/// Clients choose the request ids, so two callers may use the same.
 #[tokio::test]
-async fn a_call_is_cancelled_by_its_caller_only() {
+async fn only_its_caller_can_cancel_a_call() {
     let server = server().await;
-    // Those that let a server ask a user.
+    // The revisions with elicitation.
     for revision in ["2025-06-18", "2025-11-25"] {
         let alice = server.session_of(revision, |ask| carrying(ask, ALICE)).await;
         let bob = server.session_of(revision, |ask| carrying(ask, BOB)).await;
@@ -265,7 +265,7 @@ async fn a_call_is_cancelled_by_its_caller_only() {
             json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
         let stray = Ask::post(stray.to_string()).header("mcp-protocol-version", crate::client::MODERN);
         server.send(&carrying(stray, BOB)).await;
-        // Nor is the question answered in a session of another.
+        // A session of another caller cannot answer the elicitation either.
         let result = json!({"action": "accept", "content": {"name": "Bob"}});
         let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": result}).to_string();
         server.send(&carrying(bob.post(answer.clone()), BOB)).await;

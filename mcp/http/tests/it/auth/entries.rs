@@ -1,4 +1,4 @@
-//! What entries demand: nothing, a caller, scopes, roles.
+//! Access rules of entries: anonymous, authenticated, scopes, roles.
 
 use bindpost_mcp_http::{AnonymousAccess, Auth, Authorizer, Denial};
 use bindpost_mcp_server::{Caller, HttpRequest, Identity, ListVisibility, Server, ToolEntry};
@@ -8,10 +8,10 @@ use super::*;
 use crate::client::{Ask, TestServer};
 
 #[tokio::test]
-async fn what_is_anonymous_is_for_everybody() {
+async fn anonymous_entries_need_no_credentials() {
     let server = TestServer::of(mixed(), with_keys()).await;
     for way in WAYS {
-        for credentials in [NOBODY, WRONG, ALICE] {
+        for credentials in [NO_KEY, WRONG, ALICE] {
             let mut talk = Talk::open(&server, way, credentials).await;
             assert_eq!(talk.call("time", credentials).await.text(), "noon", "{way:?}");
             let read = talk.ask("resources/read", json!({"uri": "menu://open"}), credentials).await;
@@ -27,16 +27,16 @@ async fn without_an_authorizer_everything_is_open() {
     let server = TestServer::of(mixed(), Settings::default()).await;
     for way in WAYS {
         let mut talk = Talk::open(&server, way, ALICE).await;
-        assert_eq!(talk.call("write", ALICE).await.text(), "nobody", "{way:?}");
-        assert_eq!(talk.call("administer", NOBODY).await.text(), "nobody", "{way:?}");
+        assert_eq!(talk.call("write", ALICE).await.text(), "anonymous", "{way:?}");
+        assert_eq!(talk.call("administer", NO_KEY).await.text(), "anonymous", "{way:?}");
     }
 }
 
 #[tokio::test]
-async fn a_protected_entry_demands_credentials() {
+async fn a_protected_entry_requires_credentials() {
     let server = TestServer::of(mixed(), with_keys()).await;
     for way in WAYS {
-        let mut talk = Talk::open(&server, way, NOBODY).await;
+        let mut talk = Talk::open(&server, way, NO_KEY).await;
         for (method, params, scopes) in [
             ("tools/call", json!({"name": "whoami"}), None),
             ("tools/call", json!({"name": "write"}), Some("orders.read orders.write")),
@@ -44,7 +44,7 @@ async fn a_protected_entry_demands_credentials() {
             ("resources/read", json!({"uri": "menu://staff"}), None),
             ("prompts/get", json!({"name": "order"}), Some("orders.write")),
         ] {
-            let answer = talk.ask(method, params, NOBODY).await;
+            let answer = talk.ask(method, params, NO_KEY).await;
             let mut expected = parameters(&[("realm", "mcp"), ("header", "x-api-key")]);
             expected.extend(scopes.map(|scopes| ("scope".to_owned(), scopes.to_owned())));
             assert_eq!(answer.refused(401), expected, "{way:?} {method}");
@@ -55,10 +55,10 @@ async fn a_protected_entry_demands_credentials() {
 }
 
 #[tokio::test]
-async fn credentials_that_do_not_count_are_called_invalid() {
+async fn invalid_credentials_get_invalid_token() {
     let server = TestServer::of(mixed(), with_keys()).await;
     for way in WAYS {
-        let mut talk = Talk::open(&server, way, NOBODY).await;
+        let mut talk = Talk::open(&server, way, NO_KEY).await;
         let answer = talk.call("write", WRONG).await;
         let expected = parameters(&[
             ("realm", "mcp"),
@@ -73,7 +73,7 @@ async fn credentials_that_do_not_count_are_called_invalid() {
 }
 
 #[tokio::test]
-async fn a_known_caller_may_what_demands_only_that() {
+async fn an_authenticated_caller_may_use_entries_without_scopes() {
     let server = TestServer::of(mixed(), with_keys()).await;
     for way in WAYS {
         let mut talk = Talk::open(&server, way, ALICE).await;
@@ -82,10 +82,10 @@ async fn a_known_caller_may_what_demands_only_that() {
 }
 
 #[tokio::test]
-async fn lacking_scopes_is_403_with_all_of_them() {
+async fn missing_scopes_are_403_with_all_required_scopes() {
     let server = TestServer::of(mixed(), with_keys()).await;
     for way in WAYS {
-        // One who has none, and one who has some.
+        // One caller has none of the scopes, one has some.
         for credentials in [ALICE, READER] {
             let mut talk = Talk::open(&server, way, credentials).await;
             let answer = talk.call("write", credentials).await;
@@ -104,14 +104,14 @@ async fn lacking_scopes_is_403_with_all_of_them() {
         assert_eq!(talk.call("read", READER).await.text(), "key:reader", "{way:?}");
         let mut talk = Talk::open(&server, way, WRITER).await;
         assert_eq!(talk.call("write", WRITER).await.text(), "key:writer", "{way:?}");
-        // A scope is no role.
+        // A scope is not a role.
         let challenge = talk.call("administer", WRITER).await.refused(403);
         assert_eq!(challenge.get("scope"), None);
         assert_eq!(challenge["error"], "insufficient_scope");
     }
 }
 
-/// Everybody is an application.
+/// Authenticates every caller as an application.
 #[derive(Debug)]
 struct Applications;
 
@@ -122,14 +122,14 @@ impl Authorizer for Applications {
 }
 
 #[tokio::test]
-async fn roles_open_what_names_them_and_nothing_else() {
+async fn an_application_may_use_only_entries_with_its_roles() {
     let server = TestServer::of(mixed(), with(Auth::new(Applications))).await;
     for way in WAYS {
-        let mut talk = Talk::open(&server, way, NOBODY).await;
-        assert_eq!(talk.call("administer", NOBODY).await.text(), "app", "{way:?}");
-        assert_eq!(talk.call("whoami", NOBODY).await.text(), "app", "{way:?}");
-        // No scope would help it.
-        let refused = talk.call("read", NOBODY).await;
+        let mut talk = Talk::open(&server, way, NO_KEY).await;
+        assert_eq!(talk.call("administer", NO_KEY).await.text(), "app", "{way:?}");
+        assert_eq!(talk.call("whoami", NO_KEY).await.text(), "app", "{way:?}");
+        // An application cannot use scopes, so the challenge has none.
+        let refused = talk.call("read", NO_KEY).await;
         let challenge = refused.refused(403);
         assert_eq!((challenge.get("scope"), &*challenge["error"]), (None, "insufficient_scope"), "{way:?}");
         let text = "this is for users and not for applications that act for themselves";
@@ -138,12 +138,12 @@ async fn roles_open_what_names_them_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_not_there_looks_like_one_that_is_protected() {
+async fn an_unknown_name_looks_like_a_protected_one() {
     let server = TestServer::of(mixed(), with_keys()).await;
     for way in WAYS {
-        let mut talk = Talk::open(&server, way, NOBODY).await;
-        let there = talk.call("whoami", NOBODY).await;
-        let not_there = talk.call("no such tool", NOBODY).await;
+        let mut talk = Talk::open(&server, way, NO_KEY).await;
+        let there = talk.call("whoami", NO_KEY).await;
+        let not_there = talk.call("no such tool", NO_KEY).await;
         assert_eq!(there.refused(401), not_there.refused(401), "{way:?}");
         assert_eq!(there.message, not_there.message, "{way:?}");
         let mut talk = Talk::open(&server, way, ALICE).await;
@@ -152,11 +152,11 @@ async fn a_name_that_is_not_there_looks_like_one_that_is_protected() {
 }
 
 #[tokio::test]
-async fn subscribing_demands_what_reading_does() {
+async fn subscribing_requires_the_access_for_reading() {
     let server = TestServer::of(mixed(), with_keys()).await;
     for way in WAYS.into_iter().filter(|way| *way != Way::Alone) {
-        let mut talk = Talk::open(&server, way, NOBODY).await;
-        talk.ask("resources/subscribe", json!({"uri": "menu://staff"}), NOBODY).await.refused(401);
+        let mut talk = Talk::open(&server, way, NO_KEY).await;
+        talk.ask("resources/subscribe", json!({"uri": "menu://staff"}), NO_KEY).await.refused(401);
     }
     let listen = |uris: &[&str]| {
         let filter = json!({"notifications": {"resourceSubscriptions": uris}});
@@ -168,19 +168,19 @@ async fn subscribing_demands_what_reading_does() {
 }
 
 #[tokio::test]
-async fn a_batch_is_refused_as_a_whole() {
+async fn a_batch_is_rejected_as_a_whole() {
     let server = TestServer::of(mixed(), with_keys()).await;
     let call = |id: u32, tool: &str| {
         let params = json!({"name": tool});
         json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
     };
-    let talk = Talk::open(&server, Way::Session("2025-03-26"), NOBODY).await;
+    let talk = Talk::open(&server, Way::Session("2025-03-26"), NO_KEY).await;
     let open = json!([call(1, "time"), call(2, "time"), {"jsonrpc": "2.0", "method": "notifications/x"}]);
-    let answers = talk.send(&open, NOBODY).await.json();
+    let answers = talk.send(&open, NO_KEY).await.json();
     assert_eq!(answers.as_array().unwrap().len(), 2);
 
     let some = json!([call(1, "time"), call(2, "read"), call(3, "write")]);
-    let refused = talk.send(&some, NOBODY).await;
+    let refused = talk.send(&some, NO_KEY).await;
     assert_eq!(refused.refused(401, -32001)["id"], Value::Null);
     assert_eq!(challenge(&refused.headers).1["scope"], "orders.read orders.write");
 
@@ -191,12 +191,12 @@ async fn a_batch_is_refused_as_a_whole() {
     let talk = Talk::open(&server, Way::Session("2025-03-26"), WRITER).await;
     assert_eq!(talk.send(&some, WRITER).await.json().as_array().unwrap().len(), 3);
 
-    // One message that cannot be read does not open the door for the others.
-    let talk = Talk::open(&server, Way::Session("2025-03-26"), NOBODY).await;
-    talk.send(&json!([7, call(1, "whoami")]), NOBODY).await.refused(401, -32001);
+    // An invalid message does not change the access that the other messages require.
+    let talk = Talk::open(&server, Way::Session("2025-03-26"), NO_KEY).await;
+    talk.send(&json!([7, call(1, "whoami")]), NO_KEY).await.refused(401, -32001);
 }
 
-/// All names a list shows, page by page.
+/// Returns all names in a list, over all pages.
 async fn listed(talk: &mut Talk<'_>, method: &str, member: &str, credentials: Credentials) -> Vec<String> {
     let mut names = Vec::new();
     let mut params = json!({});
@@ -214,7 +214,7 @@ async fn listed(talk: &mut Talk<'_>, method: &str, member: &str, credentials: Cr
 }
 
 #[tokio::test]
-async fn lists_show_everything_or_what_the_caller_may_use() {
+async fn lists_show_all_entries_or_only_the_permitted_ones() {
     let entries = || {
         Server::builder("pages", "1")
             .page_size(2)
@@ -232,7 +232,7 @@ async fn lists_show_everything_or_what_the_caller_may_use() {
         TestServer::of(entries(), with(Auth::new(keys()).listing(ListVisibility::Permitted))).await;
     for way in WAYS {
         for (credentials, may) in
-            [(NOBODY, "cf"), (WRONG, "cf"), (ALICE, "acef"), (READER, "abcef"), (WRITER, "abcdef")]
+            [(NO_KEY, "cf"), (WRONG, "cf"), (ALICE, "acef"), (READER, "abcef"), (WRITER, "abcdef")]
         {
             let mut talk = Talk::open(&all, way, credentials).await;
             assert_eq!(listed(&mut talk, "tools/list", "tools", credentials).await.concat(), "abcdef");
@@ -243,7 +243,7 @@ async fn lists_show_everything_or_what_the_caller_may_use() {
     }
 }
 
-/// Believes what a request says of its sender: `x-kind`, `x-scopes`, `x-roles`.
+/// Trusts the headers `x-kind`, `x-scopes` and `x-roles`.
 #[derive(Debug)]
 struct Kinds;
 
@@ -262,7 +262,7 @@ impl Authorizer for Kinds {
 }
 
 #[tokio::test]
-async fn roles_of_users_are_demanded_besides_scopes() {
+async fn user_roles_are_required_besides_scopes() {
     let server = Server::builder("roles", "1")
         .tool(
             ToolEntry::new("refund", who)
@@ -296,7 +296,7 @@ async fn roles_of_users_are_demanded_besides_scopes() {
                 assert_eq!(answer.status, status, "{way:?} {tool} {credentials:?}");
             }
         }
-        // A client asks its user for scopes only where some are missing: no consent gives a role.
+        // The challenge has scopes only if some are missing, because a client cannot request roles.
         let mut talk = Talk::open(&server, way, CLERK).await;
         for (credentials, tool, scope, text) in [
             (CLERK, "refund", None, "this needs the role Manager of the user"),
@@ -316,9 +316,9 @@ async fn roles_of_users_are_demanded_besides_scopes() {
     }
 }
 
-/// Scopes may come from a document that is not ours to trust, and end up in a header.
+/// Scopes may come from an untrusted document and become part of a header.
 #[tokio::test]
-async fn names_of_rights_do_not_break_out_of_a_challenge() {
+async fn names_of_rights_cannot_break_out_of_a_challenge() {
     let scopes = [
         "a\", error=\"invalid_token",
         "b\r\nset-cookie: session=stolen",
@@ -338,7 +338,7 @@ async fn names_of_rights_do_not_break_out_of_a_challenge() {
     const APP: Credentials = &[("x-kind", "application")];
     for way in WAYS {
         for (tool, credentials, status, names) in [
-            ("read", NOBODY, 401, &["realm", "scope"][..]),
+            ("read", NO_KEY, 401, &["realm", "scope"][..]),
             ("read", USER, 403, &["error", "error_description", "realm", "scope"]),
             ("sync", APP, 403, &["error", "error_description", "realm"]),
         ] {

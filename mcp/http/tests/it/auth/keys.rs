@@ -1,4 +1,4 @@
-//! API keys: where they are read from, what is no key, and files of them.
+//! API keys: where they are read from, invalid keys, and key files.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,10 +15,10 @@ fn call() -> Ask {
 }
 
 #[tokio::test]
-async fn every_key_that_is_none_gets_the_same_answer() {
+async fn every_unknown_key_gets_the_same_response() {
     let server = TestServer::of(mixed(), with_keys()).await;
     for way in WAYS {
-        let talk = Talk::open(&server, way, NOBODY).await;
+        let talk = Talk::open(&server, way, NO_KEY).await;
         let message = request("tools/call", json!({"name": "whoami"}));
         let mut answers = Vec::new();
         for key in [
@@ -33,7 +33,7 @@ async fn every_key_that_is_none_gets_the_same_answer() {
             "*",
         ] {
             if key == "alice's key " {
-                // White space around a value is not part of it.
+                // White space around a header value is not part of it.
                 continue;
             }
             let reply = server.send(&talk.ask_for(&message).header("x-api-key", key)).await;
@@ -48,12 +48,12 @@ async fn every_key_that_is_none_gets_the_same_answer() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_there_twice_is_400_whatever_is_asked_for() {
+async fn a_duplicate_key_is_400_for_every_request() {
     let server = TestServer::of(mixed(), with(Auth::new(keys().bearer().in_query("code")))).await;
     let twice: Credentials = &[("x-api-key", "alice's key"), ("x-api-key", "alice's key")];
     let both: Credentials = &[("authorization", "Bearer alice's key"), ("authorization", "Bearer bob's key")];
     for way in WAYS {
-        let talk = Talk::open(&server, way, NOBODY).await;
+        let talk = Talk::open(&server, way, NO_KEY).await;
         for credentials in [twice, both] {
             for tool in ["whoami", "time"] {
                 let reply = talk.send(&request("tools/call", json!({"name": tool})), credentials).await;
@@ -74,7 +74,7 @@ async fn a_key_that_is_there_twice_is_400_whatever_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_key_is_read_where_it_was_asked_for_and_nowhere_else() {
+async fn a_key_is_read_only_from_the_enabled_places() {
     let in_header = |name: &'static str, value: &'static str| call().header(name, value);
     let query = "/mcp?x=1&code=alice%27s%20key";
     for (keys, ask, is_read) in [
@@ -96,7 +96,7 @@ async fn a_key_is_read_where_it_was_asked_for_and_nowhere_else() {
         (keys().in_query("key"), call().at(query), false),
         (keys().in_query("code"), call().at("/mcp?code="), false),
         (keys().in_query("code"), call().at("/mcp?code=alice%27s%20ke%7"), false),
-        // The header decides.
+        // The header has precedence.
         (keys().in_query("code"), in_header("x-api-key", "wrong").at(query), false),
     ] {
         let server = TestServer::of(mixed(), with(Auth::new(keys))).await;
@@ -110,7 +110,7 @@ async fn a_key_is_read_where_it_was_asked_for_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn two_authorizers_are_asked_one_after_the_other() {
+async fn two_authorizers_are_tried_in_order() {
     let machines = ApiKeys::new().header("x-machine-key").key("robot", "beep");
     let auth = Auth::new(ApiKeys::new().key("alice", "alice's key").or(machines));
     let server = TestServer::of(mixed(), with(auth)).await;
@@ -125,7 +125,7 @@ async fn two_authorizers_are_asked_one_after_the_other() {
     let schemes = challenges(&refused.headers);
     assert_eq!(schemes[0].1, parameters(&[("realm", "mcp"), ("header", "x-api-key")]));
     assert_eq!(schemes[1].1, parameters(&[("realm", "mcp"), ("header", "x-machine-key")]));
-    // The one that got something says what is wrong with it, and the first challenge says it.
+    // The authorizer that got credentials reports the error, in the first challenge.
     for ask in [carrying(call(), WRONG), call().header("x-machine-key", "boop")] {
         let refused = server.send(&ask).await;
         assert_eq!(refused.refused(401, -32001)["error"]["message"], "the API key is not known");
@@ -136,7 +136,7 @@ async fn two_authorizers_are_asked_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn mistakes_in_keys_are_told_before_anything_is_served() {
+async fn mistakes_in_keys_are_reported_when_the_server_starts() {
     let any = AnyAuthorizer::new;
     let combined = ApiKeys::new().key("ops", "").or(ApiKeys::new());
     for (keys, problem) in [
@@ -144,8 +144,8 @@ async fn mistakes_in_keys_are_told_before_anything_is_served() {
         (ApiKeys::new().key("ops", ""), "no secret"),
         (ApiKeys::new().key("ops", "secret").key("ops", "other"), "twice"),
         (ApiKeys::new().key("ops", "secret").key("dev", "secret"), "same secret"),
-        (ApiKeys::new().key("ops", " secret"), "no header can hold"),
-        (ApiKeys::new().key("ops", "sec\r\nret"), "no header can hold"),
+        (ApiKeys::new().key("ops", " secret"), "a header cannot hold"),
+        (ApiKeys::new().key("ops", "sec\r\nret"), "a header cannot hold"),
         (ApiKeys::new().key("o\nps", "secret"), "control characters"),
         (ApiKeys::new().header("x api key"), "x api key"),
     ]
@@ -163,14 +163,14 @@ async fn mistakes_in_keys_are_told_before_anything_is_served() {
 }
 
 #[test]
-fn keys_are_shown_by_name_only() {
+fn debug_output_shows_only_the_names_of_keys() {
     let shown = format!("{:?} {:?}", keys(), with_keys().auth);
     assert!(shown.contains("alice") && !shown.contains("alice's key"), "{shown}");
 }
 
 // Files.
 
-/// A file that is gone after the test.
+/// A file that is deleted after the test.
 struct File(PathBuf);
 
 impl File {
@@ -180,7 +180,7 @@ impl File {
         file
     }
 
-    /// Writes it as of two seconds ago, so that it counts as complete.
+    /// Writes the file with a modification time two seconds ago, so that it is considered complete.
     fn write(&self, text: &str) {
         std::fs::write(&self.0, text).unwrap();
         let then = std::time::SystemTime::now() - Duration::from_secs(2);
@@ -217,7 +217,7 @@ const OTHER: Credentials = &[("x-api-key", "other")];
 const FIRST: Credentials = &[("x-api-key", "first")];
 
 #[tokio::test]
-async fn keys_come_from_a_file() {
+async fn keys_can_be_read_from_a_file() {
     let file = File::new(
         "read",
         "\u{feff}# Ours\n\n ops = first \r\n  dev=other orders.read orders.write # not a scope\n#x = y\n",
@@ -233,7 +233,7 @@ async fn keys_come_from_a_file() {
 }
 
 #[test]
-fn a_broken_file_is_told_with_the_line() {
+fn an_error_in_a_file_names_the_line() {
     for (text, line, problem) in [
         ("ops = a\nno key here\n", "line 2", "name = secret"),
         ("# x\n\n= a\n", "line 3", "no name"),
@@ -260,7 +260,7 @@ fn a_broken_file_is_told_with_the_line() {
 }
 
 #[tokio::test]
-async fn a_file_is_read_again_when_it_changes() {
+async fn a_file_is_reloaded_when_it_changes() {
     let file = File::new("changes", "ops = first\n");
     let server = serving(&file).await;
     server.send(&carrying(call(), FIRST)).await.result();
@@ -268,7 +268,7 @@ async fn a_file_is_read_again_when_it_changes() {
     file.write("ops = first\ndev = other\n");
     until(&server, 200, OTHER, call()).await;
     server.send(&carrying(call(), FIRST)).await.result();
-    // A file with a mistake in it, or none at all, changes nothing.
+    // A file with a mistake or a deleted file changes nothing.
     for broken in ["ops = first\nops = x\n", "ops\n"] {
         file.write(broken);
         tokio::time::sleep(10 * SOON).await;
@@ -281,7 +281,7 @@ async fn a_file_is_read_again_when_it_changes() {
     file.write("dev = other\n");
     until(&server, 401, FIRST, call()).await;
     server.send(&carrying(call(), OTHER)).await.result();
-    // The last key can be removed, too.
+    // The last key can be removed too.
     file.write("# none\n");
     until(&server, 401, OTHER, call()).await;
 }
@@ -290,7 +290,7 @@ async fn a_file_is_read_again_when_it_changes() {
 async fn a_file_that_is_being_written_is_not_read() {
     let file = File::new("written", "ops = first\n");
     let server = serving(&file).await;
-    // As of now: whoever writes it may not be done.
+    // The modification time is now, so the file may be incomplete.
     std::fs::write(&file.0, "").unwrap();
     tokio::time::sleep(10 * SOON).await;
     server.send(&carrying(call(), FIRST)).await.result();
@@ -299,9 +299,10 @@ async fn a_file_that_is_being_written_is_not_read() {
     server.send(&carrying(call(), FIRST)).await.refused(401, -32001);
 }
 
-/// Something that touches the file all the time: a synchronizer, or an attacker who may do only that.
+/// A program updates the modification time continuously, like a synchronizer or an attacker that can do
+/// only this.
 #[tokio::test]
-async fn a_removed_key_is_refused_although_its_file_is_touched_all_the_time() {
+async fn a_removed_key_is_rejected_although_its_file_is_touched_continuously() {
     let file = File::new("touched", "ops = first\ndev = other\n");
     let server = serving(&file).await;
     let path = file.0.clone();
@@ -317,16 +318,16 @@ async fn a_removed_key_is_refused_although_its_file_is_touched_all_the_time() {
     std::fs::write(&file.0, "dev = other\n").unwrap();
     until(&server, 401, FIRST, call()).await;
     server.send(&carrying(call(), OTHER)).await.result();
-    // The last one, too.
+    // The last key can be removed too.
     std::fs::write(&file.0, "# none\n").unwrap();
     until(&server, 401, OTHER, call()).await;
     touching.abort();
 }
 
-/// A change that its time of modification does not show, and neither does its length.
+/// Neither the modification time nor the length of the file changes.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_changed_secret_counts_although_the_file_looks_as_old_as_before() {
+async fn a_changed_secret_is_loaded_although_the_modification_time_is_the_same() {
     let file = File::new("restored", "ops = first\n");
     let server = serving(&file).await;
     server.send(&carrying(call(), FIRST)).await.result();
@@ -338,7 +339,7 @@ async fn a_changed_secret_counts_although_the_file_looks_as_old_as_before() {
     server.send(&carrying(call(), OTHER)).await.result();
 }
 
-/// Writing it takes longer than a look, but not longer than a second between two pieces.
+/// Writing takes longer than the interval of checks, but less than a second passes between two writes.
 #[tokio::test]
 async fn a_file_that_is_written_slowly_drops_no_key() {
     let file = File::new("slow", "ops = first\ndev = other\n");
@@ -356,7 +357,7 @@ async fn a_file_that_is_written_slowly_drops_no_key() {
 }
 
 #[tokio::test]
-async fn without_its_key_a_caller_loses_what_it_had_open() {
+async fn removing_a_key_ends_the_sessions_and_streams_of_its_caller() {
     let file = File::new("removed", "ops = first\ndev = other\n");
     let server = serving(&file).await;
     let session = server.session_of(LATEST, |ask| carrying(ask, FIRST)).await;
@@ -375,14 +376,14 @@ async fn without_its_key_a_caller_loses_what_it_had_open() {
     server.send(&carrying(kept.ping(), OTHER)).await.result();
     server.server.catalog().add_tool(ToolEntry::new("new", who)).unwrap();
     assert_eq!(kept_stream.message().await.unwrap()["method"], "notifications/tools/list_changed");
-    // Even if the name comes back, the session is gone.
+    // The session stays closed even if a key with the same name is added.
     file.write("dev = other\nops = first\n");
     until(&server, 200, FIRST, call()).await;
     server.send(&carrying(session.ping(), FIRST)).await.refused(404, -32001);
 }
 
 #[tokio::test]
-async fn a_new_secret_ends_what_the_old_one_opened() {
+async fn a_new_secret_ends_the_sessions_of_the_old_one() {
     let file = File::new("rotated", "ops = first\n");
     let server = serving(&file).await;
     let session = server.session_of(LATEST, |ask| carrying(ask, FIRST)).await;
@@ -390,26 +391,26 @@ async fn a_new_secret_ends_what_the_old_one_opened() {
     file.write("ops = other\n");
     stream.rest().await;
     until(&server, 404, OTHER, session.ping()).await;
-    // Sessions of the new one stay.
+    // Sessions of the new secret stay open.
     let session = server.session_of(LATEST, |ask| carrying(ask, OTHER)).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     server.send(&carrying(session.ping(), OTHER)).await.result();
-    // More scopes end nothing.
+    // Additional scopes end no session.
     file.write("ops = other orders.read\n");
     until(&server, 200, OTHER, Ask::modern_call("read", json!({}))).await;
     server.send(&carrying(session.ping(), OTHER)).await.result();
 }
 
-/// Opening a pipe waits until somebody writes into it; nobody may wait for that.
+/// Opening a named pipe blocks until a program writes into it.
 #[test]
-fn a_file_of_keys_is_a_plain_file() {
+fn a_key_file_must_be_a_regular_file() {
     let folder = std::env::temp_dir();
     let error = ApiKeys::from_file(&folder).unwrap_err().to_string();
-    assert!(error.contains("it is not a plain file"), "{error}");
+    assert!(error.contains("it is not a regular file"), "{error}");
     let pipe = folder.join(format!("bindpost-keys-{}", std::process::id()));
     if std::process::Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success()) {
         let error = ApiKeys::from_file(&pipe).unwrap_err().to_string();
         let _ = std::fs::remove_file(&pipe);
-        assert!(error.contains("it is not a plain file"), "{error}");
+        assert!(error.contains("it is not a regular file"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! RFC 9728: where clients learn whose tokens are taken, and that nobody can make them ask another.
+//! RFC 9728: the protected resource metadata, and that a forged host cannot change it.
 
 use bindpost_mcp_http::listener::Drain;
 use bindpost_mcp_http::{Auth, Authorizer, Denial, bind};
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::client::{Ask, Reply, TestServer, within};
 
-/// Takes tokens of an issuer; here, one.
+/// Accepts one token of one issuer.
 #[derive(Debug)]
 struct Tokens;
 
@@ -39,7 +39,7 @@ fn resource(reply: &Reply) -> String {
 }
 
 #[tokio::test]
-async fn the_metadata_says_whose_tokens_are_taken() {
+async fn the_metadata_names_the_authorization_servers() {
     let auth = Auth::new(Tokens).resource("https://api.example.com/mcp/");
     let server = TestServer::of(mixed(), with(auth)).await;
     for path in ["", "/", "/mcp", "/mcp/"] {
@@ -62,7 +62,7 @@ async fn the_metadata_says_whose_tokens_are_taken() {
 }
 
 #[tokio::test]
-async fn every_page_may_read_the_metadata() {
+async fn web_pages_of_all_origins_may_read_the_metadata() {
     let auth = Auth::new(Tokens).resource("https://api.example.com/mcp");
     let settings = Settings { require_origin: true, ..with(auth) };
     let server = TestServer::of(protected(), settings).await;
@@ -73,7 +73,7 @@ async fn every_page_may_read_the_metadata() {
         assert!(reply.status < 300);
         assert_eq!(server.send(&Ask::new(method, WELL_KNOWN)).await.status, reply.status);
     }
-    // Of a host that is served here, though.
+    // The host is checked nevertheless.
     server.send(&get(WELL_KNOWN, "evil.example.com")).await.refused(403, -32600);
 }
 
@@ -88,7 +88,7 @@ async fn without_authorization_servers_there_is_no_metadata() {
 }
 
 #[tokio::test]
-async fn scopes_can_be_named_and_offline_access_is_none() {
+async fn the_metadata_lists_scopes_without_offline_access() {
     let auth = Auth::new(Tokens).scopes_supported(["one", "offline_access"]);
     let server = TestServer::of(mixed(), with(auth)).await;
     let metadata: Value =
@@ -107,8 +107,8 @@ async fn a_challenge_names_the_metadata() {
     let server = TestServer::of(mixed(), with(auth)).await;
     let url = "https://api.example.com/.well-known/oauth-protected-resource/v1/mcp";
     for way in WAYS {
-        let mut talk = Talk::open(&server, way, NOBODY).await;
-        let answer = talk.call("write", NOBODY).await;
+        let mut talk = Talk::open(&server, way, NO_KEY).await;
+        let answer = talk.call("write", NO_KEY).await;
         let expected = parameters(&[
             ("realm", "my 'orders'"),
             ("scope", "orders.read orders.write"),
@@ -134,7 +134,7 @@ async fn a_challenge_names_the_metadata() {
         ]);
         assert_eq!(talk.call("write", GOOD).await.refused(403), expected, "{way:?}");
     }
-    // The path that the address has outside is served, too.
+    // The path of the configured address is served too.
     assert_eq!(
         resource(&server.send(&Ask::new("GET", &format!("{WELL_KNOWN}/v1/mcp"))).await),
         "https://api.example.com/v1/mcp"
@@ -153,7 +153,7 @@ async fn bearer_comes_first_of_several_challenges() {
 }
 
 #[tokio::test]
-async fn without_a_configured_address_only_a_listed_host_gives_one() {
+async fn without_a_configured_address_only_a_listed_host_is_used() {
     let auth = || Auth::new(Tokens);
     let hosts = |hosts: &[&str]| Settings {
         allowed_hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
@@ -184,7 +184,7 @@ async fn without_a_configured_address_only_a_listed_host_gives_one() {
     assert_eq!(any.send(&get(WELL_KNOWN, "evil.example.com")).await.status, 404);
     let refused = any.send(&Ask::modern_call("whoami", json!({})).with("host", "evil.example.com")).await;
     assert_eq!(challenge(&refused.headers).1, parameters(&[("realm", "mcp")]));
-    // A configured address is the address, whatever the request says.
+    // A configured address does not depend on the request.
     let configured = Settings { auth: Some(auth().resource("https://api.example.com/mcp")), ..hosts(&["*"]) };
     let configured = TestServer::of(mixed(), configured).await;
     assert_eq!(
@@ -194,7 +194,7 @@ async fn without_a_configured_address_only_a_listed_host_gives_one() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_none_is_not_served() {
+async fn rejects_an_invalid_resource_address() {
     for address in
         ["api.example.com/mcp", "/mcp", "https://api.example.com/mcp#x", "https://api.example.com/mcp?x"]
     {

@@ -1,5 +1,5 @@
-//! Who may do what: keys, challenges, scopes, and whose sessions, streams and tasks are whose. Where it
-//! makes sense, for every revision, and for the oldest over both of its transports.
+//! Authentication and authorization: keys, challenges, scopes, and the owners of sessions, streams and
+//! tasks. Where it makes sense, for every revision, and for 2024-11-05 over both of its transports.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
@@ -23,17 +23,17 @@ use serde_json::{Value, json};
 
 use crate::client::{Ask, Events, MODERN, Reply, TestServer};
 
-/// What a request carries to say who sends it.
+/// Headers with the credentials of a request.
 type Credentials = &'static [(&'static str, &'static str)];
 
-const NOBODY: Credentials = &[];
+const NO_KEY: Credentials = &[];
 const ALICE: Credentials = &[("x-api-key", "alice's key")];
 const BOB: Credentials = &[("x-api-key", "bob's key")];
-/// May `orders.read`.
+/// Has the scope `orders.read`.
 const READER: Credentials = &[("x-api-key", "reader's key")];
-/// May `orders.read` and `orders.write`.
+/// Has the scopes `orders.read` and `orders.write`.
 const WRITER: Credentials = &[("x-api-key", "writer's key")];
-const WRONG: Credentials = &[("x-api-key", "nobody's key")];
+const WRONG: Credentials = &[("x-api-key", "unknown key")];
 
 fn keys() -> ApiKeys {
     ApiKeys::new()
@@ -51,7 +51,7 @@ fn with_keys() -> Settings {
     with(Auth::new(keys()))
 }
 
-/// Entries for everybody, for everybody known, and for some.
+/// Entries for all callers, for authenticated ones, and for those with certain rights.
 fn mixed() -> Server {
     Server::builder("mixed", "1.0.0")
         .tasks(TaskLimits::default())
@@ -72,7 +72,7 @@ fn mixed() -> Server {
         .unwrap()
 }
 
-/// No entry for strangers.
+/// All entries require authentication.
 fn protected() -> Server {
     Server::builder("protected", "1.0.0")
         .tool(ToolEntry::new("whoami", who))
@@ -82,7 +82,7 @@ fn protected() -> Server {
 }
 
 async fn who(context: Context) -> String {
-    context.caller().id().unwrap_or("nobody").to_owned()
+    context.caller().id().unwrap_or("anonymous").to_owned()
 }
 
 async fn ask_name(context: Context) -> Result<String, ToolError> {
@@ -96,13 +96,13 @@ async fn job() -> &'static str {
     std::future::pending().await
 }
 
-/// Says something, so that its answer is a stream.
+/// Logs a message, so that its response is a stream.
 async fn tell(context: Context) -> &'static str {
     context.log(bindpost_mcp_protocol::lifecycle::LogLevel::Error, None, "a secret").await;
     "told"
 }
 
-/// A revision, and how it travels.
+/// A revision and its transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// 2024-11-05 over HTTP+SSE.
@@ -121,7 +121,7 @@ const WAYS: [Way; 6] = [
     Way::Alone,
 ];
 
-/// A conversation of whatever revision.
+/// A conversation in one revision over one transport.
 struct Talk<'a> {
     server: &'a TestServer,
     way: Way,
@@ -129,7 +129,7 @@ struct Talk<'a> {
     pipe: Option<(Events, String)>,
 }
 
-/// An answer, however it came.
+/// A response, from a body or from a stream.
 #[derive(Debug)]
 struct Answer {
     status: u16,
@@ -146,7 +146,7 @@ fn request(method: &str, params: Value) -> Value {
 }
 
 impl<'a> Talk<'a> {
-    /// Opens a conversation as its revision does.
+    /// Opens a conversation in the way its revision requires.
     async fn open(server: &'a TestServer, way: Way, credentials: Credentials) -> Talk<'a> {
         let mut talk = Talk { server, way, session: None, pipe: None };
         match way {
@@ -169,7 +169,7 @@ impl<'a> Talk<'a> {
         talk
     }
 
-    /// The HTTP request for a message.
+    /// Builds the HTTP request for a message.
     fn ask_for(&self, message: &Value) -> Ask {
         match (self.way, &self.pipe, &self.session) {
             (Way::Pipe, Some((_, path)), _) => Ask::post(message.to_string()).at(path),
@@ -187,12 +187,12 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Sends a message, whatever it is.
+    /// Sends a message of any kind.
     async fn send(&self, message: &Value, credentials: Credentials) -> Reply {
         self.server.send(&carrying(self.ask_for(message), credentials)).await
     }
 
-    /// Sends a request and gets its answer.
+    /// Sends a request and returns its response.
     async fn ask(&mut self, method: &str, params: Value, credentials: Credentials) -> Answer {
         let reply = self.send(&request(method, params), credentials).await;
         match &mut self.pipe {
@@ -210,7 +210,7 @@ impl<'a> Talk<'a> {
 }
 
 impl Answer {
-    /// The text of a tool's result.
+    /// Returns the text of a tool's result.
     #[track_caller]
     fn text(&self) -> &str {
         assert_eq!(self.status, 200, "{}", self.message);
@@ -218,7 +218,7 @@ impl Answer {
         text.as_str().unwrap_or_else(|| panic!("{}", self.message))
     }
 
-    /// Checks that this is a refusal with this status, and gives the parameters of its challenge.
+    /// Checks that this is a rejection with this status, and returns the parameters of its challenge.
     #[track_caller]
     fn refused(&self, status: u16) -> HashMap<String, String> {
         assert_eq!(self.status, status, "{}", self.message);
@@ -228,7 +228,7 @@ impl Answer {
     }
 }
 
-/// The scheme and the parameters of the only challenge.
+/// Returns the scheme and the parameters of the only challenge.
 #[track_caller]
 fn challenge(headers: &HeaderMap) -> (String, HashMap<String, String>) {
     let mut all = challenges(headers);

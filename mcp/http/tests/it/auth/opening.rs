@@ -1,4 +1,4 @@
-//! Whether strangers may open a conversation, and what they find closed.
+//! Whether unauthenticated callers may connect, and which requests are rejected.
 
 use bindpost_mcp_http::{AnonymousAccess, Auth};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::client::{Ask, Client, LATEST, TestServer};
 
-/// Everything that demands nothing but to be let in, over HTTP as it is.
+/// Requests that require only permission to connect.
 fn openings() -> Vec<Ask> {
     let message = |message: Value| Ask::post(message.to_string());
     let mut all: Vec<Ask> =
@@ -39,7 +39,7 @@ async fn status_of(server: &TestServer, ask: &Ask) -> u16 {
 }
 
 #[tokio::test]
-async fn opening_can_be_closed_open_or_depend_on_the_entries() {
+async fn anonymous_access_can_be_closed_open_or_depend_on_the_entries() {
     for (entries, opening, is_open) in [
         (mixed(), AnonymousAccess::Auto, true),
         (protected(), AnonymousAccess::Auto, false),
@@ -50,7 +50,7 @@ async fn opening_can_be_closed_open_or_depend_on_the_entries() {
     ] {
         let server = TestServer::of(entries, with(Auth::new(keys()).opening(opening))).await;
         for ask in openings() {
-            for credentials in [NOBODY, WRONG] {
+            for credentials in [NO_KEY, WRONG] {
                 let status = status_of(&server, &carrying(ask.clone(), credentials)).await;
                 assert_eq!(status != 401, is_open, "{opening:?} {ask:?}: {status}");
             }
@@ -60,10 +60,10 @@ async fn opening_can_be_closed_open_or_depend_on_the_entries() {
 }
 
 #[tokio::test]
-async fn a_refused_opening_is_told_with_its_id() {
+async fn a_rejected_initialize_has_the_request_id() {
     let server = TestServer::of(protected(), with_keys()).await;
     let refused = server.send(&carrying(Ask::initialize(LATEST), WRONG)).await;
-    // Its body was not looked at.
+    // The body was not read.
     assert_eq!(refused.refused(401, -32001)["id"], Value::Null);
     let parameters = challenge(&refused.headers).1;
     assert_eq!(parameters["error"], "invalid_token");
@@ -71,12 +71,12 @@ async fn a_refused_opening_is_told_with_its_id() {
 
     let server = TestServer::of(mixed(), with(Auth::new(keys()).opening(AnonymousAccess::Closed))).await;
     assert_eq!(server.send(&Ask::initialize(LATEST)).await.refused(401, -32001)["id"], "open");
-    // What is anonymous is for everybody nevertheless, where no conversation has to be opened.
+    // Anonymous entries can still be called in revisions without a handshake.
     assert_eq!(server.send(&Ask::modern_call("time", json!({}))).await.tool_text(), "noon");
 }
 
 #[tokio::test]
-async fn an_opening_follows_the_entries_as_they_change() {
+async fn anonymous_access_follows_changes_of_the_entries() {
     let server = TestServer::of(protected(), with_keys()).await;
     let discover = Ask::modern("server/discover", json!({}));
     server.send(&discover).await.refused(401, -32001);
@@ -86,7 +86,7 @@ async fn an_opening_follows_the_entries_as_they_change() {
 }
 
 #[tokio::test]
-async fn a_closed_server_does_not_read_what_strangers_send() {
+async fn a_closed_server_does_not_read_bodies_of_unauthenticated_callers() {
     let server = TestServer::of(protected(), with_keys()).await;
     for path in ["/mcp", "/message?sessionId=x"] {
         let head = format!(
@@ -98,7 +98,7 @@ async fn a_closed_server_does_not_read_what_strangers_send() {
         let reply = client.reply(false).await;
         reply.refused(401, -32001);
     }
-    // A known caller is told that it is too much.
+    // An authenticated caller gets the error about the size.
     let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\nx-api-key: alice's key\r\n\
                 content-type: application/json\r\ncontent-length: 1000000000\r\n\r\n{";
     let mut client = Client::connect(server.address).await;
@@ -107,7 +107,7 @@ async fn a_closed_server_does_not_read_what_strangers_send() {
 }
 
 #[tokio::test]
-async fn a_refused_client_can_go_on_with_its_connection() {
+async fn a_rejected_client_can_reuse_its_connection() {
     let server = TestServer::of(protected(), with_keys()).await;
     let mut client = server.connect().await;
     for _ in 0..3 {
@@ -117,7 +117,7 @@ async fn a_refused_client_can_go_on_with_its_connection() {
 }
 
 #[tokio::test]
-async fn a_page_is_told_how_to_get_in() {
+async fn a_web_page_can_read_the_challenge() {
     let allowed_origins = vec!["https://app.example.com".to_owned()];
     let settings = Settings { allowed_origins, ..with_keys() };
     let server = TestServer::of(protected(), settings).await;
@@ -132,16 +132,16 @@ async fn a_page_is_told_how_to_get_in() {
 }
 
 #[tokio::test]
-async fn a_stranger_may_not_choose_what_is_refused_first() {
+async fn host_and_origin_come_before_authentication_and_the_body_after() {
     let server = TestServer::of(protected(), with_keys()).await;
-    // A foreign page or host is refused whoever it is, and nobody is asked who it is.
+    // A foreign origin or host is rejected before authentication.
     let foreign = Ask::initialize(LATEST).header("origin", "https://evil.example.com");
     server.send(&foreign).await.refused(403, -32600);
     server
         .send(&carrying(Ask::initialize(LATEST), ALICE).with("host", "evil.example.com"))
         .await
         .refused(403, -32600);
-    // What the body would be is nobody's business before that.
+    // The body is checked after authentication.
     server.send(&Ask::initialize(LATEST).with("content-type", "text/plain")).await.refused(401, -32001);
     server
         .send(&carrying(Ask::initialize(LATEST).with("content-type", "text/plain"), ALICE))

@@ -1,5 +1,5 @@
-//! What a handler sees of the HTTP request; headers that are not to be believed; sessions for logs only;
-//! and who may be served where.
+//! The HTTP request as a handler sees it, untrusted headers, session ids for logs only, and the start
+//! checks of a server without authentication.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::*;
 use crate::client::{Ask, LATEST, TestServer, within};
 
-/// What a handler sees.
+/// Describes the HTTP request that a handler sees.
 pub(super) async fn describe(context: Context) -> String {
     let Some(http) = context.http() else { return "no HTTP".to_owned() };
     json!({
@@ -49,7 +49,7 @@ async fn a_handler_sees_the_request() {
     for settings in [Settings::default(), with_keys()] {
         let server = TestServer::of(mixed(), settings).await;
         for way in WAYS {
-            let mut talk = Talk::open(&server, way, NOBODY).await;
+            let mut talk = Talk::open(&server, way, NO_KEY).await;
             let seen = described(&talk.call("http", EXTRAS).await);
             let path = if way == Way::Pipe { "/message" } else { "/mcp" };
             let expected = json!({"method": "POST", "path": path, "name": null, "test": "some value",
@@ -60,24 +60,24 @@ async fn a_handler_sees_the_request() {
         let ask = Ask::modern_call("http", json!({})).at("/mcp?name=value&x=y");
         assert!(server.send(&ask).await.tool_text().contains(r#""name":"value""#));
         let batch = json!([request("tools/call", json!({"name": "http"}))]);
-        let talk = Talk::open(&server, Way::Session("2025-03-26"), NOBODY).await;
+        let talk = Talk::open(&server, Way::Session("2025-03-26"), NO_KEY).await;
         assert!(talk.send(&batch, EXTRAS).await.text().contains("some value"));
     }
 }
 
 #[tokio::test]
-async fn a_platform_is_believed_only_if_told_so() {
+async fn platform_identity_headers_are_trusted_only_if_configured() {
     let settings = Settings { trust_platform_identity: true, ..Settings::default() };
     let server = TestServer::of(mixed(), settings).await;
     for way in WAYS {
-        let mut talk = Talk::open(&server, way, NOBODY).await;
+        let mut talk = Talk::open(&server, way, NO_KEY).await;
         let seen = described(&talk.call("http", EXTRAS).await);
         assert_eq!((&seen["user"], &seen["headers"]), (&json!("mallory"), &json!(6)), "{way:?}");
     }
 }
 
 #[tokio::test]
-async fn an_authorizer_sees_what_handlers_do() {
+async fn an_authorizer_sees_the_same_request_as_handlers() {
     use bindpost_mcp_http::{Authorizer, Denial};
     use bindpost_mcp_server::{Caller, HttpRequest};
 
@@ -99,7 +99,7 @@ async fn an_authorizer_sees_what_handlers_do() {
 }
 
 #[tokio::test]
-async fn stateless_sessions_are_names_and_nothing_else() {
+async fn the_ids_of_stateless_sessions_have_no_meaning() {
     let settings = || Settings { sessions: SessionMode::Stateless, ..with_keys() };
     let (here, there) =
         (TestServer::of(mixed(), settings()).await, TestServer::of(mixed(), settings()).await);
@@ -109,9 +109,9 @@ async fn stateless_sessions_are_names_and_nothing_else() {
         let id = opened.header("mcp-session-id").unwrap().to_owned();
         assert!(id.len() >= 22);
         let session = crate::client::Session { id: id.clone(), revision };
-        // Any instance serves it, for any caller, under any name.
+        // Any instance accepts any session id of any caller.
         for server in [&here, &there] {
-            for credentials in [NOBODY, ALICE, BOB] {
+            for credentials in [NO_KEY, ALICE, BOB] {
                 let ask = session.call(1, "http", json!({}));
                 let seen = server.send(&carrying(ask, credentials)).await.tool_text();
                 assert!(seen.contains(&id), "{seen}");
@@ -136,7 +136,7 @@ async fn stateless_sessions_are_names_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn only_the_loopback_is_served_without_an_authorizer() {
+async fn without_an_authorizer_only_loopback_addresses_are_served() {
     for address in ["0.0.0.0:0", "[::]:0"] {
         let Ok(bound) = bind(address).await else { continue };
         let (_trigger, drain) = Drain::new();
@@ -160,9 +160,9 @@ async fn only_the_loopback_is_served_without_an_authorizer() {
     }
 }
 
-/// Names beyond the loopback say that other machines are meant, whatever the address is.
+/// An allowed host that is not of the loopback interface means that other machines send requests.
 #[tokio::test]
-async fn other_hosts_are_not_served_without_an_authorizer() {
+async fn without_an_authorizer_no_public_hosts_are_served() {
     let hosts = |hosts: &[&str]| hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>();
     let refused = async |settings: Settings| {
         let bound = bind("127.0.0.1:0").await.unwrap();
@@ -174,14 +174,14 @@ async fn other_hosts_are_not_served_without_an_authorizer() {
     {
         let allowed_hosts = hosts(public);
         let settings = Settings { allowed_hosts, ..Settings::default() };
-        let text = refused(settings.clone()).await.expect("it is refused");
+        let text = refused(settings.clone()).await.expect("the server must not start");
         let said = [*public.last().unwrap(), "allowed_hosts", "Settings::auth", "Settings::open_to_all"];
         assert!(said.iter().all(|part| text.contains(part)), "{text}");
         assert_eq!(refused(Settings { open_to_all: true, ..settings.clone() }).await, None);
         assert_eq!(refused(Settings { auth: with_keys().auth, ..settings }).await, None);
     }
     let behind = Settings { behind_proxy: true, ..Settings::default() };
-    let text = refused(behind.clone()).await.expect("it is refused");
+    let text = refused(behind.clone()).await.expect("the server must not start");
     assert!(["behind_proxy", "Settings::auth"].iter().all(|part| text.contains(part)), "{text}");
     assert_eq!(refused(Settings { open_to_all: true, ..behind.clone() }).await, None);
     assert_eq!(refused(Settings { auth: with_keys().auth, ..behind }).await, None);

@@ -1,4 +1,4 @@
-//! Authorizers that fail, hang, or say more than yes and no.
+//! Authorizers that panic, hang, or return special denials.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::*;
 use crate::client::{Ask, LATEST, TestServer, attentive};
 
-/// Does what the header `x-do` says.
+/// Behaves as the header `x-do` demands.
 #[derive(Debug, Default)]
 struct Moody {
     asked: Arc<AtomicUsize>,
@@ -40,7 +40,7 @@ impl Authorizer for Moody {
             Some("inject") => {
                 Err(Denial::invalid("a\r\nset-cookie: b=c\"; x=\"y").with_challenge("bad\r\nvalue: x"))
             }
-            Some("nobody") => Ok(Caller::ANONYMOUS),
+            Some("anonymous") => Ok(Caller::ANONYMOUS),
             Some(name) => Ok(Caller::new(name)),
         }
     }
@@ -56,16 +56,16 @@ fn moody() -> Auth {
 }
 
 #[tokio::test]
-async fn trouble_ends_one_request_only() {
+async fn a_failing_authorizer_affects_one_request_only() {
     let server = TestServer::of(mixed(), with(moody())).await;
     for way in WAYS {
-        let talk = Talk::open(&server, way, NOBODY).await;
+        let talk = Talk::open(&server, way, NO_KEY).await;
         let call = request("tools/call", json!({"name": "whoami"}));
         for panics in [&[("x-do", "panic")], &[("x-do", "panic later")]] as [Credentials; 2] {
             let reply = talk.send(&call, panics).await;
             reply.refused(500, -32603);
             assert!(!reply.text().contains("as asked"));
-            // Not even what is anonymous is served then: nobody knows what went wrong.
+            // Anonymous entries are not served either, because the cause is not known.
             talk.send(&request("tools/call", json!({"name": "time"})), panics).await.refused(500, -32603);
         }
         for late in [&[("x-do", "hang")], &[("x-do", "unavailable")]] as [Credentials; 2] {
@@ -90,7 +90,7 @@ async fn trouble_ends_one_request_only() {
 }
 
 #[tokio::test]
-async fn an_authorizer_may_take_its_time_within_limits() {
+async fn an_authorizer_may_wait_within_its_timeout() {
     let server = TestServer::of(mixed(), with(moody())).await;
     for way in WAYS {
         let mut talk = Talk::open(&server, way, &[("x-do", "wait")]).await;
@@ -100,7 +100,7 @@ async fn an_authorizer_may_take_its_time_within_limits() {
     server.send(&Ask::modern_call("whoami", json!({})).header("x-do", "hang")).await.refused(503, 503);
     assert!(started.elapsed() >= Duration::from_millis(100));
     assert_eq!(Auth::new(Moody::default()).timeout, Duration::from_secs(10));
-    // What is anonymous does not depend on who asks.
+    // Anonymous entries do not depend on the caller.
     let time = Ask::modern_call("time", json!({}));
     for trouble in ["hang", "unavailable", "challenge"] {
         assert_eq!(server.send(&time.clone().header("x-do", trouble)).await.tool_text(), "noon");
@@ -108,7 +108,7 @@ async fn an_authorizer_may_take_its_time_within_limits() {
 }
 
 #[tokio::test]
-async fn an_authorizer_is_asked_once_for_each_http_request() {
+async fn an_authorizer_runs_once_for_each_http_request() {
     let moody = Moody::default();
     let asked = moody.asked.clone();
     let server = TestServer::of(mixed(), with(Auth::new(moody))).await;
@@ -128,7 +128,7 @@ async fn an_authorizer_is_asked_once_for_each_http_request() {
     ] {
         assert_eq!(count(ask).await, 1);
     }
-    // And not at all for what is for everybody.
+    // It does not run for public requests.
     assert_eq!(count(Ask::new("OPTIONS", "/mcp")).await, 0);
     assert_eq!(count(Ask::new("PUT", "/mcp")).await, 0);
     assert_eq!(count(Ask::new("GET", "/elsewhere")).await, 0);
@@ -136,7 +136,7 @@ async fn an_authorizer_is_asked_once_for_each_http_request() {
 }
 
 #[tokio::test]
-async fn a_denial_says_what_it_wants_and_nothing_breaks_out() {
+async fn a_denial_sets_text_and_challenge_but_no_other_header() {
     let server = TestServer::of(mixed(), with(moody())).await;
     let send =
         async |what: &str| server.send(&Ask::modern_call("whoami", json!({})).header("x-do", what)).await;
@@ -151,24 +151,24 @@ async fn a_denial_says_what_it_wants_and_nothing_breaks_out() {
     reply.refused(401, -32001);
     assert_eq!(reply.header("set-cookie"), None);
     assert_eq!(challenge(&reply.headers).1["error_description"], "a  set-cookie: b=c'; x='y");
-    let reply = send("nobody").await;
+    let reply = send("anonymous").await;
     assert_eq!(reply.refused(401, -32001)["error"]["message"], "authentication is required");
 }
 
 #[tokio::test]
-async fn of_two_denials_the_one_that_matters_is_told() {
+async fn of_two_denials_the_more_important_one_is_reported() {
     let server = TestServer::of(mixed(), with(Auth::new(keys().or(Moody::default())))).await;
     let call = || Ask::modern_call("whoami", json!({}));
     for (credentials, what, status) in [
         (ALICE, "unavailable", 200),
         (ALICE, "panic", 200),
         (WRONG, "ok", 200),
-        (NOBODY, "ok", 200),
+        (NO_KEY, "ok", 200),
         (WRONG, "unavailable", 503),
-        (NOBODY, "unavailable", 503),
+        (NO_KEY, "unavailable", 503),
         (WRONG, "malformed", 400),
         (WRONG, "challenge", 401),
-        (NOBODY, "nobody", 401),
+        (NO_KEY, "anonymous", 401),
     ] {
         let reply = server.send(&carrying(call().header("x-do", what), credentials)).await;
         assert_eq!(reply.status, status, "{credentials:?} {what}");
@@ -180,7 +180,7 @@ async fn of_two_denials_the_one_that_matters_is_told() {
 }
 
 #[tokio::test]
-async fn an_authorizer_that_panics_while_sweeping_ends_nothing() {
+async fn an_authorizer_that_panics_during_a_sweep_ends_no_session() {
     let auth = Auth::new(AnyAuthorizer::new(Moody::default()));
     let server = TestServer::of(mixed(), Settings { auth: Some(auth), ..attentive() }).await;
     let session = server.session_of(LATEST, |ask| ask.header("x-do", "unspeakable")).await;

@@ -1,9 +1,9 @@
-//! Batches, which only 2025-03-26 has.
+//! Batches, which only 2025-03-26 supports.
 
 use super::*;
 
 #[tokio::test]
-async fn a_batch_of_2025_03_26_is_answered_by_an_array() {
+async fn a_batch_of_2025_03_26_is_answered_with_an_array() {
     let server = server().await;
     let session = server.session("2025-03-26").await;
     let batch = json!([
@@ -39,7 +39,7 @@ async fn a_batch_without_a_request_is_accepted() {
 }
 
 #[tokio::test]
-async fn batches_are_refused_where_they_do_not_belong() {
+async fn rejects_batches_in_other_revisions() {
     let server = server().await;
     let ping = || request(1, "ping", json!({}));
     for revision in ["2024-11-05", "2025-06-18", LATEST] {

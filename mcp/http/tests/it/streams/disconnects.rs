@@ -1,4 +1,4 @@
-//! Clients that go away or read slowly, and what becomes of their calls.
+//! Clients that disconnect or read slowly, and what happens to their calls.
 
 use super::*;
 
@@ -8,7 +8,7 @@ async fn a_disconnect_cancels_a_modern_call() {
     let streaming = TestServer::start(settings).await;
     let waiting = server().await;
     for (server, ask) in [
-        // Before there is an answer, when it has become a stream, and when it was one from the start.
+        // Before the response, after it has become a stream, and when it was a stream from the start.
         (&waiting, Ask::modern_call("wait", json!({}))),
         (&streaming, Ask::modern_call("wait", json!({}))),
         (&streaming, telling("tell_and_wait", json!({}))),
@@ -21,16 +21,16 @@ async fn a_disconnect_cancels_a_modern_call() {
         let began = Instant::now();
         drop(client);
         server.watch.was_cut().await;
-        // The promise is 500 ms; a busy machine gets more.
+        // The guarantee is 500 ms. A busy machine may need more.
         assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
         server.is_well().await;
     }
 }
 
 #[tokio::test]
-async fn a_disconnect_cancels_its_own_call_only() {
+async fn a_disconnect_cancels_only_its_own_call() {
     let server = server().await;
-    // The same id, as every client counts from one.
+    // Both have the same id, because every client counts from one.
     let mut gone = server.connect().await;
     gone.write(&telling("tell_and_wait", json!({})).bytes()).await;
     let mut stays = server.open(&telling("tell_and_wait", json!({}))).await;
@@ -57,7 +57,7 @@ async fn a_disconnect_before_the_answer_does_not_cancel_a_call_of_a_session() {
 }
 
 #[tokio::test]
-async fn a_disconnect_cancels_no_call_of_a_session_whatever_the_client_reads() {
+async fn a_disconnect_cancels_no_call_of_a_session_with_any_accept_header() {
     let server = server().await;
     let session = server.session(LATEST).await;
     let of_batches = server.session("2025-03-26").await;
@@ -74,11 +74,11 @@ async fn a_disconnect_cancels_no_call_of_a_session_whatever_the_client_reads() {
 }
 
 #[tokio::test]
-async fn a_modern_cancellation_notice_cancels_nothing() {
+async fn a_modern_cancellation_notification_has_no_effect() {
     let server = server().await;
     let call = server.send_in_background(Ask::modern_call("wait", json!({})));
     server.watch.has_begun(1).await;
-    // Over HTTP, ids are no names: every client has a request 1.
+    // Over HTTP a request id does not identify a call, because every client has a request 1.
     let notice = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
     let ask = Ask::post(notice.to_string()).header("mcp-protocol-version", "2026-07-28");
     server.send(&ask).await.accepted();
@@ -87,7 +87,7 @@ async fn a_modern_cancellation_notice_cancels_nothing() {
     assert_eq!(call.await.unwrap().tool_text(), "waited");
 }
 
-/// Lets a tool say 100 MB to a client that takes a byte now and then, and watches the memory.
+/// Lets a tool send 100 MB to a client that reads very slowly, and checks the memory.
 #[cfg(target_os = "linux")]
 fn flood(test: &str, ask: impl AsyncFnOnce(&crate::client::ChildServer) -> Ask) -> Value {
     use crate::client::ChildServer;
@@ -121,7 +121,7 @@ fn flood(test: &str, ask: impl AsyncFnOnce(&crate::client::ChildServer) -> Ask) 
             if watched != json!({"done": 0, "cut": 0}) {
                 break watched;
             }
-            assert!(began.elapsed() < crate::client::PATIENCE, "the reader was not given up");
+            assert!(began.elapsed() < crate::client::PATIENCE, "the slow reader was not disconnected");
         };
         let grown = most.max(child.memory()) - before;
         assert!(grown < 32 << 20, "the memory has grown by {grown} bytes");
@@ -131,16 +131,16 @@ fn flood(test: &str, ask: impl AsyncFnOnce(&crate::client::ChildServer) -> Ask) 
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_slow_reader_of_a_modern_call_is_given_up_and_the_call_is_cancelled() {
-    let test = "streams::disconnects::a_slow_reader_of_a_modern_call_is_given_up_and_the_call_is_cancelled";
+fn a_slow_reader_of_a_modern_call_is_disconnected_and_the_call_cancelled() {
+    let test = "streams::disconnects::a_slow_reader_of_a_modern_call_is_disconnected_and_the_call_cancelled";
     let watched = flood(test, async |_| telling("flood", json!({"megabytes": 100})));
     assert_eq!(watched, json!({"done": 0, "cut": 1}));
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_slow_reader_of_a_session_is_given_up_and_the_call_goes_on() {
-    let test = "streams::disconnects::a_slow_reader_of_a_session_is_given_up_and_the_call_goes_on";
+fn a_slow_reader_of_a_session_is_disconnected_and_the_call_continues() {
+    let test = "streams::disconnects::a_slow_reader_of_a_session_is_disconnected_and_the_call_continues";
     let watched = flood(test, async |child| {
         let opened = child.send(&Ask::initialize(LATEST)).await;
         let id = opened.header("mcp-session-id").unwrap().to_owned();
@@ -151,7 +151,7 @@ fn a_slow_reader_of_a_session_is_given_up_and_the_call_goes_on() {
 }
 
 #[tokio::test]
-async fn a_reader_that_keeps_up_gets_everything() {
+async fn a_fast_reader_gets_all_messages() {
     let server = server().await;
     let session = server.session(LATEST).await;
     let mut stream = server.open(&session.call(1, "flood", json!({"megabytes": 20}))).await;

@@ -18,7 +18,7 @@ async fn server() -> TestServer {
     TestServer::start(trusting(Settings::default())).await
 }
 
-/// Waits for the end of a stream, and checks that it came no earlier than the token's.
+/// Waits for the end of a stream, and checks that it did not end before the token expired.
 async fn ends_in_time(mut stream: Events, opened: Instant) -> Vec<Value> {
     let rest = within(stream.rest()).await;
     assert!(opened.elapsed() >= LIFE, "ended after {:?}", opened.elapsed());
@@ -26,14 +26,14 @@ async fn ends_in_time(mut stream: Events, opened: Instant) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_sessions_stream_ends_with_its_token_and_goes_on_with_a_new_one() {
+async fn a_session_stream_ends_with_its_token_and_resumes_with_a_new_one() {
     let server = server().await;
     let session = server.session_of(LATEST, alice).await;
     let opened = Instant::now();
     let mut stream = server.open(&expiring(session.get())).await;
     let first = stream.next().await.unwrap();
     assert_eq!(ends_in_time(stream, opened).await, Vec::<Value>::new());
-    // The session outlives the token, and nothing is lost in between.
+    // The session outlives the token, and no message is lost.
     change_tools(&server);
     let mut stream = server.open(&alice(session.resume(first.id.as_ref().unwrap()))).await;
     assert!(is_tools_changed(&stream.message().await.unwrap()));
@@ -41,7 +41,7 @@ async fn a_sessions_stream_ends_with_its_token_and_goes_on_with_a_new_one() {
 }
 
 #[tokio::test]
-async fn a_listener_gets_its_last_message_when_its_token_expires() {
+async fn a_subscription_gets_its_last_message_when_its_token_expires() {
     let server = server().await;
     let listen = Ask::modern("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
     let opened = Instant::now();
@@ -61,7 +61,7 @@ async fn an_http_and_sse_stream_ends_with_its_token() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_permitted_ends_by_itself() {
+async fn a_call_that_was_authorized_runs_to_its_end() {
     let server = server().await;
     let session = server.session_of(LATEST, alice).await;
     let mut streams = Vec::new();

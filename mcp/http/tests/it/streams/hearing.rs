@@ -1,16 +1,16 @@
-//! Who hears what: changes, questions, listeners.
+//! Which stream gets a message: notifications of changes, requests to the client, subscriptions.
 
 use super::*;
 
 #[tokio::test]
-async fn a_change_is_told_on_the_stream_for_it() {
+async fn a_change_is_announced_on_the_get_stream() {
     let server = server().await;
     let session = server.session(LATEST).await;
     let mut stream = server.open(&session.get()).await;
     check_head(&stream);
     change_tools(&server);
     assert!(is_tools_changed(&stream.message().await.unwrap()));
-    // Cut in between, it is told when the client comes back.
+    // A change during a disconnect is announced when the client reconnects.
     change_tools(&server);
     let last = stream.event().await.unwrap();
     drop(stream);
@@ -22,7 +22,7 @@ async fn a_change_is_told_on_the_stream_for_it() {
 }
 
 #[tokio::test]
-async fn two_streams_do_not_push_each_other_out_and_one_of_them_is_told() {
+async fn two_get_streams_stay_open_and_one_of_them_gets_the_message() {
     let server = server().await;
     let session = server.session(LATEST).await;
     let mut streams = [server.open(&session.get()).await, server.open(&session.get()).await];
@@ -32,7 +32,7 @@ async fn two_streams_do_not_push_each_other_out_and_one_of_them_is_told() {
     change_tools(&server);
     let mut heard = 0;
     for stream in &mut streams {
-        // Silence is no end: an end would be `Ok(None)`.
+        // The stream must not have ended, which would be `Ok(None)`.
         if let Ok(event) = tokio::time::timeout(2 * A_WHILE, stream.event()).await {
             assert!(is_tools_changed(&event.unwrap().message()));
             heard += 1;
@@ -45,7 +45,7 @@ async fn two_streams_do_not_push_each_other_out_and_one_of_them_is_told() {
 }
 
 #[tokio::test]
-async fn when_the_stream_that_is_told_goes_the_other_one_is_told() {
+async fn when_one_get_stream_closes_the_other_gets_the_messages() {
     let server = server().await;
     let session = server.session(LATEST).await;
     let mut older = server.open(&session.get()).await;
@@ -57,7 +57,7 @@ async fn when_the_stream_that_is_told_goes_the_other_one_is_told() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_a_call_goes_to_its_stream_only() {
+async fn messages_of_a_call_go_only_to_its_stream() {
     let server = server().await;
     let session = server.session(LATEST).await;
     let mut unrelated = server.open(&session.get()).await;
@@ -76,7 +76,7 @@ async fn what_belongs_to_a_call_goes_to_its_stream_only() {
 }
 
 #[tokio::test]
-async fn a_question_goes_to_the_stream_of_its_call_and_the_answer_by_post() {
+async fn a_request_to_the_client_is_sent_on_the_stream_of_its_call() {
     let server = server().await;
     let session = server.session(LATEST).await;
     let mut unrelated = server.open(&session.get()).await;
@@ -94,7 +94,7 @@ async fn a_question_goes_to_the_stream_of_its_call_and_the_answer_by_post() {
 }
 
 #[tokio::test]
-async fn a_session_cannot_answer_another_sessions_question() {
+async fn a_session_cannot_answer_a_request_of_another_session() {
     let server = server().await;
     let [session, other] = [server.session(LATEST).await, server.session(LATEST).await];
     let mut stream = server.open(&session.call(1, "ask_name", json!({}))).await;
@@ -122,7 +122,7 @@ async fn deleting_a_session_ends_its_streams() {
 }
 
 #[tokio::test]
-async fn one_session_keeps_so_many_streams_and_no_more() {
+async fn the_number_of_streams_of_a_session_is_limited() {
     let session_limits = SessionLimits { streams: 2, ..SessionLimits::default() };
     let server = TestServer::start(Settings { session_limits, ..Settings::default() }).await;
     let session = server.session(LATEST).await;
@@ -132,7 +132,7 @@ async fn one_session_keeps_so_many_streams_and_no_more() {
     let reply = server.send(&session.get()).await;
     reply.refused(429, 429);
     assert!(reply.header("retry-after").is_some());
-    // Calls are served all the same; a stream that is not kept has no ids to come back with.
+    // Calls are still served. A stream that cannot be resumed has no event ids.
     assert_eq!(server.send(&session.call(1, "echo", json!({}))).await.tool_text(), "{}");
     let mut call = server.open(&session.call(2, "tell_and_wait", json!({}))).await;
     let said = call.next().await.unwrap();
@@ -145,7 +145,7 @@ async fn one_session_keeps_so_many_streams_and_no_more() {
             break;
         }
     }
-    // Other sessions are not concerned, and a free place is free again.
+    // Other sessions are not affected, and a closed stream makes room.
     let other = server.session(LATEST).await;
     server.open(&other.get()).await;
     drop(one);
@@ -155,7 +155,7 @@ async fn one_session_keeps_so_many_streams_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_listener_hears_what_it_asked_for_and_nothing_else() {
+async fn a_subscription_gets_only_the_requested_notifications() {
     let server = server().await;
     let listen = |id: Value, filter: Value| {
         Ask::modern("subscriptions/listen", json!({"notifications": filter}))

@@ -4,7 +4,7 @@ use bindpost_mcp_http::SseOptions;
 
 use super::*;
 
-/// An open HTTP+SSE stream and where to post.
+/// Opens an HTTP+SSE stream and returns it with the address for messages.
 pub(super) async fn open_sse(server: &TestServer, change: impl Fn(Ask) -> Ask) -> (Events, String) {
     let ask = change(Ask::new("GET", "/sse").header("accept", "text/event-stream"));
     let mut stream = server.open(&ask).await;
@@ -37,7 +37,7 @@ async fn http_and_sse_answers_on_its_stream() {
         let listed = stream.message().await.unwrap();
         assert_eq!(listed["id"], "list");
         assert!(listed["result"]["tools"].is_array());
-        // A call that speaks, and one that fails.
+        // A call that sends messages, and one that fails.
         let params = json!({"name": "tell_and_wait", "_meta": {"progressToken": "t"}});
         server.watch.go_on.add_permits(1);
         client.send(&post(&path, request(7, "tools/call", params))).await.accepted();
@@ -52,7 +52,7 @@ async fn http_and_sse_answers_on_its_stream() {
 }
 
 #[tokio::test]
-async fn http_and_sse_asks_on_its_stream() {
+async fn http_and_sse_sends_requests_on_its_stream() {
     let server = server().await;
     let (mut stream, path) = open_sse(&server, |ask| ask).await;
     let mut client = server.connect().await;
@@ -68,7 +68,7 @@ async fn http_and_sse_asks_on_its_stream() {
 }
 
 #[tokio::test]
-async fn http_and_sse_refuses_strangers() {
+async fn http_and_sse_rejects_other_callers() {
     let server = TestServer::start(trusting(Settings::default())).await;
     let (_stream, path) = open_sse(&server, |ask| ask.header("x-caller", "alice")).await;
     let ping = || request(1, "ping", json!({}));
@@ -85,7 +85,7 @@ async fn http_and_sse_refuses_strangers() {
 }
 
 #[tokio::test]
-async fn closing_an_http_and_sse_stream_closes_the_session_and_cancels() {
+async fn closing_an_http_and_sse_stream_closes_the_session_and_cancels_its_calls() {
     let server = server().await;
     let (mut stream, path) = open_sse(&server, |ask| ask).await;
     server.send(&post(&path, initialize("2024-11-05"))).await.accepted();
@@ -98,7 +98,7 @@ async fn closing_an_http_and_sse_stream_closes_the_session_and_cancels() {
 }
 
 #[tokio::test]
-async fn a_bad_message_over_http_and_sse_is_told_on_the_stream() {
+async fn an_invalid_message_over_http_and_sse_is_reported_on_the_stream() {
     let server = server().await;
     let (mut stream, path) = open_sse(&server, |ask| ask).await;
     let bad = Ask::post("{").at(&path);
@@ -113,7 +113,7 @@ async fn a_bad_message_over_http_and_sse_is_told_on_the_stream() {
 }
 
 #[tokio::test]
-async fn calls_over_http_and_sse_are_capped_like_those_of_any_session() {
+async fn calls_over_http_and_sse_have_the_limit_of_a_session() {
     let server = server().await;
     let (mut stream, path) = open_sse(&server, |ask| ask).await;
     let mut client = server.connect().await;
@@ -143,7 +143,7 @@ async fn a_batch_over_http_and_sse_counts_each_of_its_calls() {
 }
 
 #[tokio::test]
-async fn the_address_to_post_to_repeats_what_it_is_told_to() {
+async fn the_address_for_messages_repeats_the_configured_parameters() {
     let sse = SseOptions { absolute: false, repeats: vec!["code".to_owned()], ping: None };
     let server = TestServer::start(Settings { sse, ..Settings::default() }).await;
     let address = greeting(&server, Ask::new("GET", "/sse?code=a%20b&other=1")).await;
@@ -154,7 +154,7 @@ async fn the_address_to_post_to_repeats_what_it_is_told_to() {
 }
 
 #[tokio::test]
-async fn the_address_to_post_to_can_be_a_whole_one() {
+async fn the_address_for_messages_can_be_absolute() {
     let sse = SseOptions { absolute: true, ..SseOptions::default() };
     let server = TestServer::start(Settings { sse, ..Settings::default() }).await;
     let address = greeting(&server, Ask::new("GET", "/sse")).await;
@@ -164,7 +164,7 @@ async fn the_address_to_post_to_can_be_a_whole_one() {
 }
 
 #[tokio::test]
-async fn a_client_is_pinged_while_it_reads() {
+async fn a_client_is_pinged_while_it_is_connected() {
     let sse = SseOptions { ping: Some(Duration::from_millis(20)), ..SseOptions::default() };
     let server = TestServer::start(Settings { sse, ..Settings::default() }).await;
     let mut stream = server.open(&Ask::new("GET", "/sse")).await;
@@ -182,7 +182,7 @@ async fn greeting(server: &TestServer, ask: Ask) -> String {
 }
 
 #[tokio::test]
-async fn pipes_that_were_never_used_keep_no_client_out() {
+async fn unused_pipes_do_not_block_new_clients() {
     let session_limits = SessionLimits { anonymous: 4, ..SessionLimits::default() };
     let server = TestServer::start(Settings { session_limits, ..Settings::default() }).await;
     let (mut good, path) = open_sse(&server, |ask| ask).await;
@@ -192,11 +192,11 @@ async fn pipes_that_were_never_used_keep_no_client_out() {
     for _ in 0..10 {
         unused.push(open_sse(&server, |ask| ask).await.0);
     }
-    // The oldest of them has ended; the one that was used has not.
+    // The oldest unused pipe was closed. The used one was not.
     assert_eq!(unused.remove(0).next().await, None);
     server.send(&post(&path, request(1, "tools/list", json!({})))).await.accepted();
     assert_eq!(good.message().await.unwrap()["id"], 1);
-    // All in use: there is no room.
+    // All pipes are in use, so there is no room.
     drop(unused);
     let mut used = Vec::new();
     for _ in 0..3 {

@@ -9,7 +9,7 @@ fn failure(status: u16, headers: &[(&'static str, &'static str)], body: &str) ->
 }
 
 #[test]
-fn messages_are_found_in_the_shapes_that_services_use() {
+fn messages_are_found_in_the_formats_that_services_use() {
     for (body, code, message) in [
         (r#"{"error":{"code":"NotThere","message":"No such pet."}}"#, json!("NotThere"), "No such pet."),
         (r#"{"message":"Bad credentials","documentation_url":"x"}"#, json!(null), "Bad credentials"),
@@ -46,7 +46,7 @@ fn a_web_page_becomes_its_title() {
 }
 
 #[test]
-fn statuses_have_their_kinds() {
+fn each_status_has_a_kind() {
     for (status, kind) in [
         (400, "invalid_request"),
         (401, "unauthorized"),
@@ -67,7 +67,7 @@ fn statuses_have_their_kinds() {
 }
 
 #[test]
-fn the_request_and_the_time_to_wait_are_named() {
+fn the_request_id_and_the_retry_delay_are_reported() {
     let said = failure(429, &[("retry-after", "7"), ("x-request-id", "abc")], "");
     assert_eq!((&said["retryAfter"], &said["requestId"]), (&json!(7), &json!("abc")));
     assert_eq!(failure(500, &[], r#"{"error":{"message":"m","requestId":"r1"}}"#)["requestId"], "r1");

@@ -1,27 +1,28 @@
-//! A text in every way that software writes it: each letter as it is, escaped as in JSON and JavaScript, encoded as in
-//! addresses, as an entity of HTML and XML; some letters this way and others that way, and each way within another.
+//! Recognises a text in every encoding that software uses: plain, escaped as in JSON and JavaScript,
+//! percent-encoded, and as an HTML or XML entity. Characters can be encoded differently, and encodings
+//! can be nested.
 //!
-//! Nothing is decoded to find it. A letter is looked for at all places that the letters before it may end at, so the
-//! time is that of the text, whatever it is.
+//! Nothing is decoded. Each character is matched at all positions where the characters before it may end,
+//! so the time is linear in the length of the text.
 
 use std::cell::RefCell;
 
-/// How many times over something may be encoded: `%25252f`, `&amp;amp;#47;`.
+/// The maximum nesting of encodings: `%25252f`, `&amp;amp;#47;`.
 const MOST_LAYERS: usize = 4;
-/// How many backslashes one letter may have: four layers of JSON, each of which doubles them.
+/// The maximum number of backslashes before one character. Each of four layers of JSON doubles them.
 const MOST_BACKSLASHES: usize = 16;
-/// How many digits a number may have: with zeros in front.
+/// The maximum number of digits of a number, with leading zeros.
 const MOST_DIGITS: usize = 8;
 
-/// A text to be recognised.
+/// A text to recognise.
 pub(super) struct SecretPattern {
     letters: Vec<char>,
-    /// Whether it is base64, in either of its alphabets.
+    /// Whether the text is base64, in either of its alphabets.
     is_base64: bool,
-    /// Whether the letters before and behind it have some of its bits, as in base64.
+    /// Whether the characters before and after the text contain some of its bits, as in base64.
     beside: (bool, bool),
     begins_with_backslash: bool,
-    /// The bytes that it may begin with, and those that may follow a first letter that stands as it is.
+    /// The bytes with which the text may begin, and those that may follow a plain first character.
     starts: [bool; 256],
     seconds: [bool; 256],
 }
@@ -57,19 +58,19 @@ impl SecretPattern {
         let starts = beginnings(letters.first());
         let mut seconds = beginnings(letters.get(1));
         for (byte, place) in seconds.iter_mut().enumerate() {
-            // A sign without a shape may stand in between.
+            // An invisible character may be in between.
             *place |= !(0x20..0x7f).contains(&byte);
         }
         let begins_with_backslash = letters.first() == Some(&'\\');
         SecretPattern { letters, is_base64, beside, begins_with_backslash, starts, seconds }
     }
 
-    /// How many letters it has.
+    /// Returns the number of characters.
     pub(super) fn len(&self) -> usize {
         self.letters.len()
     }
 
-    /// Where it ends, if it begins here; `from` is where the search began.
+    /// Returns the end of a match that begins at `at`. `from` is the start of the search.
     pub(super) fn end_at(&self, text: &[u8], from: usize, at: usize) -> Option<usize> {
         thread_local! {
             static PLACES: RefCell<(Vec<usize>, Vec<usize>)> = const { RefCell::new((Vec::new(), Vec::new())) };
@@ -80,7 +81,8 @@ impl SecretPattern {
         if !has(&self.starts, at) {
             return None;
         }
-        // Whatever begins within a run of backslashes begins with the run, too; if it is long, at its end.
+        // A match that begins within a run of backslashes also begins with the run, or near its end if
+        // the run is long.
         let in_run = |at: usize| text.get(at) == Some(&b'\\');
         let is_inside = in_run(at) && at > from && at.checked_sub(1).is_some_and(in_run);
         if is_inside
@@ -117,20 +119,21 @@ impl SecretPattern {
         })
     }
 
-    /// Adds all places where this letter may end.
+    /// Adds all positions where this character may end.
     fn letter_at(&self, text: &[u8], at: usize, letter: char, ends: &mut Vec<usize>) {
         for letter in alike(letter, self.is_base64) {
             push_spelled_ends(text, at, letter, ends);
         }
     }
 
-    /// Where what is found here begins, not before `from`.
+    /// Returns the start of a match, not before `from`.
     pub(super) fn start(&self, text: &[u8], from: usize, at: usize) -> usize {
         let before = at.checked_sub(1).filter(|before| self.beside.0 && *before >= from);
         before.filter(|before| is_base64(text, *before)).unwrap_or(at)
     }
 
-    /// The end with the letter that has bits of what follows, and with the padding.
+    /// Returns the end of a match, with the character that shares bits with the next byte
+    /// and with the padding.
     fn end_in_base64(&self, text: &[u8], end: usize) -> usize {
         let mut end = end + usize::from(self.beside.1 && is_base64(text, end));
         while text.get(end) == Some(&b'=') {
@@ -144,7 +147,7 @@ fn is_base64(text: &[u8], at: usize) -> bool {
     text.get(at).is_some_and(|byte| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte))
 }
 
-/// The letter, and what stands for it in the other alphabet of base64.
+/// Returns the character and its equivalent in the other base64 alphabet.
 fn alike(letter: char, is_base64: bool) -> impl Iterator<Item = char> {
     let other = match letter {
         '+' => Some('-'),
@@ -154,7 +157,7 @@ fn alike(letter: char, is_base64: bool) -> impl Iterator<Item = char> {
     std::iter::once(letter).chain(other.filter(|_| is_base64))
 }
 
-/// Adds all places where a letter ends that is written here in some way.
+/// Adds all positions where a character ends that is written here in any encoding.
 fn push_spelled_ends(text: &[u8], at: usize, letter: char, ends: &mut Vec<usize>) {
     let mut buffer = [0; 4];
     let bytes = letter.encode_utf8(&mut buffer).as_bytes();
@@ -171,7 +174,7 @@ fn push_spelled_ends(text: &[u8], at: usize, letter: char, ends: &mut Vec<usize>
     }
 }
 
-/// `%2B`, `%2b`, `%252B`; `%u002B` as old JavaScript writes it.
+/// Matches `%2B`, `%2b`, `%252B`, and `%u002B` as written by old JavaScript.
 fn push_percent_encoded_ends(text: &[u8], at: usize, bytes: &[u8], letter: char, ends: &mut Vec<usize>) {
     let Some((first, others)) = bytes.split_first() else { return ends.push(at) };
     if text.get(at) != Some(&b'%') {
@@ -196,7 +199,7 @@ fn push_percent_encoded_ends(text: &[u8], at: usize, bytes: &[u8], letter: char,
     }
 }
 
-/// `\u002B`, `\x2b`, `\/`, `\n`; with more backslashes in JSON within JSON.
+/// Matches `\u002B`, `\x2b`, `\/`, `\n`, with more backslashes for JSON within JSON.
 fn push_escaped_ends(text: &[u8], at: usize, bytes: &[u8], letter: char, ends: &mut Vec<usize>) {
     let run = backslashes(text, at);
     if letter == '\\' {
@@ -223,7 +226,7 @@ fn push_escaped_ends(text: &[u8], at: usize, bytes: &[u8], letter: char, ends: &
     }
 }
 
-/// `002B`, `{2B}`; two of them for what UTF-16 writes as a pair.
+/// Matches `002B`, `{2B}`, and two of them for a UTF-16 surrogate pair.
 fn push_code_point_ends(text: &[u8], at: usize, letter: char, ends: &mut Vec<usize>) {
     if text.get(at) == Some(&b'{') {
         if let Some((number, end)) = number(text, at + 1, 16)
@@ -252,7 +255,7 @@ fn push_code_point_ends(text: &[u8], at: usize, letter: char, ends: &mut Vec<usi
     ends.push(at);
 }
 
-/// `&#43;`, `&#x2b;`, `&plus;`, `&amp;#43;`. The semicolon is left out at times.
+/// Matches `&#43;`, `&#x2b;`, `&plus;`, `&amp;#43;`, with or without the semicolon.
 fn push_entity_ends(text: &[u8], at: usize, letter: char, ends: &mut Vec<usize>) {
     let mut at = at + 1;
     for _ in 0..=MOST_LAYERS {
@@ -277,7 +280,7 @@ fn push_entity_ends(text: &[u8], at: usize, letter: char, ends: &mut Vec<usize>)
     }
 }
 
-/// The names that HTML has for a letter of ASCII.
+/// Returns the HTML entity names of an ASCII character.
 fn names(letter: char) -> &'static [&'static str] {
     match letter {
         '\t' => &["Tab"],
@@ -317,13 +320,13 @@ fn names(letter: char) -> &'static [&'static str] {
     }
 }
 
-/// How many backslashes stand here.
+/// Returns the number of backslashes at this position.
 fn backslashes(text: &[u8], at: usize) -> usize {
     let rest = text.get(at..).unwrap_or_default().iter();
     rest.take(MOST_BACKSLASHES).take_while(|byte| **byte == b'\\').count()
 }
 
-/// A number of exactly so many hexadecimal digits.
+/// Parses exactly this many hexadecimal digits.
 fn hexadecimal(text: &[u8], at: usize, digits: usize) -> Option<u32> {
     let digits = text.get(at..at + digits)?.iter();
     digits
@@ -331,7 +334,7 @@ fn hexadecimal(text: &[u8], at: usize, digits: usize) -> Option<u32> {
         .try_fold(0, |number, digit| Some(number * 16 + digit?))
 }
 
-/// A number, and where it ends.
+/// Parses a number and returns it with its end.
 fn number(text: &[u8], at: usize, radix: u32) -> Option<(u32, usize)> {
     let digits = text.get(at..)?.iter().map_while(|digit| char::from(*digit).to_digit(radix));
     let (mut number, mut end) = (0_u32, at);
@@ -342,7 +345,7 @@ fn number(text: &[u8], at: usize, radix: u32) -> Option<(u32, usize)> {
     (end > at).then_some((number, end))
 }
 
-/// The next place that is no control character, and nothing that is not seen.
+/// Skips control characters and invisible characters.
 fn skip_invisible(text: &[u8], at: usize) -> usize {
     let mut at = at;
     while let Some(rest) = text.get(at..) {

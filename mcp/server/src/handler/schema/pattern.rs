@@ -1,9 +1,9 @@
-//! Patterns that only an engine that goes back and tries again can match: those with look-around or back-references.
+//! Patterns that need a backtracking engine: those with look-around or back-references.
 //!
-//! Most patterns are matched in one pass over the text, and are no business of this file. The others can take a time
-//! that grows with the square of the text, or worse, so they get a budget for each check of a value. It is counted in
-//! steps that are estimated from above: how often the engine may go back, times the length of the text. What cannot be
-//! decided within the budget is refused.
+//! Most patterns are matched in linear time, without this module. The others can take time that grows with
+//! the square of the text or worse, so they have a budget for each check of a value. The budget is counted
+//! in steps that are estimated from above: the backtracking limit times the length of the text. A value
+//! that cannot be decided within the budget is invalid.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,46 +14,47 @@ use jsonschema::paths::Location;
 use jsonschema::{Draft, Keyword, PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value, json};
 
-/// The steps that one check of a value may take for all such patterns together. A step is about a nanosecond.
+/// The maximum number of steps for all such patterns in one check of a value. A step takes
+/// about a nanosecond.
 const BUDGET: u64 = 64_000_000;
 
-/// How often the engine may go back: few times at first, because most texts need no more.
+/// The backtracking limits, tried in order. The first ones are small, because most texts need no more.
 const LIMITS: [usize; 5] = [4, 32, 256, 2_048, MOST_TRIES];
 
-/// How often the engine may go back at all.
+/// The maximum backtracking limit.
 pub(super) const MOST_TRIES: usize = 8_192;
 
-/// What every match costs besides.
+/// The fixed cost of every match, in steps.
 const OVERHEAD: u64 = 64;
 
 /// The patterns of one schema that need a budget.
 #[derive(Debug, Default)]
 pub(super) struct CostlyPatterns {
-    /// By what they say. Those of others are `None`.
+    /// All patterns of the schema by their text. Patterns that are matched in linear time are `None`.
     known: Arc<BTreeMap<String, Option<CostlyPattern>>>,
-    /// Those that names of members are matched against.
+    /// The costly patterns of `patternProperties`.
     names: Vec<String>,
 }
 
 #[derive(Debug)]
 struct CostlyPattern {
     pattern: String,
-    /// How deep repetitions stand within each other that have something in them that needs to look around.
+    /// The nesting depth of repeated groups that contain look-around, atomic groups or back-references.
     nesting: u32,
-    /// The pattern with each of the limits.
+    /// The compiled pattern for each of the limits.
     tries: [OnceLock<Option<Validator>>; LIMITS.len()],
 }
 
-/// What one check of a value has left.
+/// The remaining budget of one check of a value.
 struct MatchBudget {
     left: u64,
     exhausted: Option<UndecidedMatch>,
 }
 
-/// A text that could not be decided.
+/// A text that could not be decided within the budget.
 pub(super) struct UndecidedMatch {
     pub(super) pattern: String,
-    /// Where its bytes are: what finds it in the value.
+    /// The address of the text, which identifies it in the value.
     address: usize,
     text: String,
 }
@@ -63,7 +64,8 @@ thread_local! {
 }
 
 impl CostlyPatterns {
-    /// The patterns of a schema that the engine of one pass does not take; `None` if there are none.
+    /// Returns the patterns of a schema that the linear-time engine does not support, or `None` if
+    /// it has none.
     pub(super) fn find_in_schema(schema: &Value) -> Option<CostlyPatterns> {
         let (mut patterns, mut names) = (Vec::new(), Vec::new());
         collect(schema, &mut patterns, &mut names);
@@ -75,7 +77,7 @@ impl CostlyPatterns {
         any.then(|| CostlyPatterns { known: Arc::new(known), names })
     }
 
-    /// Makes the keyword `pattern` of a schema with such patterns.
+    /// Returns the implementation of the keyword `pattern` for a schema with costly patterns.
     #[allow(clippy::type_complexity, reason = "the shape of a factory is the validator's")]
     pub(super) fn keyword(
         &self,
@@ -95,15 +97,16 @@ impl CostlyPatterns {
                 Some(Some(_)) => None,
                 _ => {
                     let linear = single_pattern_validator(pattern, PatternOptions::regex());
-                    Some(linear.ok_or_else(|| ValidationError::custom("it is no regular expression"))?)
+                    let invalid = || ValidationError::custom("it is not a valid regular expression");
+                    Some(linear.ok_or_else(invalid)?)
                 }
             };
             Ok(Box::new(PatternKeyword { known: Arc::clone(&known), pattern: pattern.to_owned(), linear }))
         }
     }
 
-    /// Starts a check of a value: there is a whole budget again. Names of members are matched here and now, because the
-    /// validator matches them by itself later, and would go on without a word where it cannot decide.
+    /// Starts a check of a value with a full budget. It matches the names of members now, because the
+    /// validator matches them by itself later and ignores names that it cannot decide.
     pub(super) fn begin(&self, value: &Value) {
         BUDGET_LEFT.set(MatchBudget { left: BUDGET, exhausted: None });
         let names: Vec<&CostlyPattern> =
@@ -113,14 +116,14 @@ impl CostlyPatterns {
         }
     }
 
-    /// The text that could not be decided, if there is one.
+    /// Takes the text that could not be decided, if there was one.
     pub(super) fn take_undecided(&self) -> Option<UndecidedMatch> {
         BUDGET_LEFT.with_borrow_mut(|budget| budget.exhausted.take())
     }
 }
 
 impl UndecidedMatch {
-    /// What to say of it.
+    /// Returns the path of the text in the value, and the error message.
     pub(super) fn explain(&self, value: &Value) -> (String, String) {
         let place = find_text_path(value, self.address, &mut String::new()).unwrap_or_default();
         let text = format!(
@@ -133,7 +136,7 @@ impl UndecidedMatch {
 }
 
 impl CostlyPattern {
-    /// `None` for a pattern that is matched in one pass, and for what is no pattern.
+    /// Returns `None` for a pattern that is matched in linear time, and for an invalid pattern.
     fn from_pattern(pattern: &str) -> Option<CostlyPattern> {
         let is_costly = single_pattern_validator(pattern, PatternOptions::regex()).is_none();
         let pattern = Some(pattern).filter(|_| is_costly)?;
@@ -146,12 +149,13 @@ impl CostlyPattern {
         Some(CostlyPattern { pattern: pattern.to_owned(), nesting: nesting(pattern), tries })
     }
 
-    /// Whether a text, a JSON string, matches. One that cannot be decided within the budget does not, and is kept.
+    /// Returns whether a JSON string matches. If it cannot be decided within the budget, it does not match
+    /// and is recorded.
     fn is_match(&self, value: &Value) -> bool {
         let Value::String(text) = value else { return true };
         let length = text.len() as u64;
         for (limit, tried) in LIMITS.into_iter().zip(&self.tries) {
-            // Within a repetition each step may look around once more over the whole text.
+            // In a repetition each step may scan the whole text again.
             let steps = length.saturating_pow(self.nesting).saturating_mul(u64::from(self.nesting > 0));
             let cost = (limit as u64).saturating_add(steps).saturating_mul(length + OVERHEAD);
             if !spend(cost) {
@@ -175,7 +179,8 @@ impl CostlyPattern {
     }
 }
 
-/// Takes steps from the budget, if it has so many. Nothing is left once a text could not be decided.
+/// Takes steps from the budget. Returns `false` if the budget is too small or a text could not
+/// be decided before.
 fn spend(steps: u64) -> bool {
     BUDGET_LEFT.with_borrow_mut(|budget| match budget.left.checked_sub(steps) {
         Some(left) if budget.exhausted.is_none() => {
@@ -196,11 +201,11 @@ fn exhaust(pattern: &str, text: &str) {
     });
 }
 
-/// `pattern` in a schema that has a costly one somewhere.
+/// The keyword `pattern` in a schema that contains a costly pattern.
 struct PatternKeyword {
     known: Arc<BTreeMap<String, Option<CostlyPattern>>>,
     pattern: String,
-    /// What matches it, if it is not costly itself.
+    /// The linear-time validator, if this pattern is not costly.
     linear: Option<Validator>,
 }
 
@@ -222,14 +227,14 @@ impl<'i> Keyword<'i> for PatternKeyword {
     }
 }
 
-/// A validator of one pattern and nothing else.
+/// Returns a validator that checks one pattern only.
 fn single_pattern_validator<E>(pattern: &str, options: PatternOptions<E>) -> Option<Validator> {
     let schema = json!({"pattern": pattern});
     let validator = jsonschema::options().with_draft(Draft::Draft202012).offline();
     validator.with_pattern_options(options).build(&schema).ok()
 }
 
-/// Everything that may be a pattern, for texts and for names. What is none does no harm.
+/// Collects everything that may be a pattern, for strings and for names of members. Other strings do no harm.
 fn collect(schema: &Value, patterns: &mut Vec<String>, names: &mut Vec<String>) {
     match schema {
         Value::Object(members) => {
@@ -264,7 +269,7 @@ fn match_names(value: &Value, patterns: &[&CostlyPattern]) {
     }
 }
 
-/// The place of the text whose bytes are at this address.
+/// Returns the JSON pointer of the string whose bytes are at this address.
 fn find_text_path(value: &Value, address: usize, place: &mut String) -> Option<String> {
     let length = place.len();
     let mut found = None;
@@ -297,9 +302,10 @@ fn find_text_path(value: &Value, address: usize, place: &mut String) -> Option<S
     found
 }
 
-/// How deep repeated groups stand within each other that have look-around, an atomic group or a back-reference in them.
+/// Returns the nesting depth of repeated groups that contain look-around, atomic groups or back-references.
 fn nesting(pattern: &str) -> u32 {
-    // For each open group: how deep the repetitions in it are, and whether it needs to look around.
+    // For each open group: the depth of the repetitions in it, and whether it contains one
+    // of these constructs.
     let mut groups = vec![(0_u32, false)];
     let (mut deepest, mut in_class) = (0, false);
     let bytes = pattern.as_bytes();
@@ -347,7 +353,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repetitions_that_look_around_are_counted() {
+    fn the_nesting_of_repetitions_with_look_around_is_counted() {
         for (pattern, expected) in [
             ("^(?!a)b*$", 0),
             ("(?=a)(a|aa)*b$", 0),

@@ -13,7 +13,7 @@ fn content() -> Value {
     json!({"inputRequests": asking(), "state": {"step": 2}})
 }
 
-/// As libraries write it: JSON inside text.
+/// Returns an envelope as libraries write it, with JSON inside text.
 fn returned() -> String {
     json!({"type": "input_required", "content": content().to_string()}).to_string()
 }
@@ -101,18 +101,18 @@ fn state_may_be_absent_or_null() {
 #[test]
 fn mistakes_are_explained() {
     let rows = [
-        (json!(null), "its 'content' is no JSON object"),
-        (json!("words"), "its 'content' is no JSON object"),
-        (json!([]), "its 'content' is no JSON object"),
-        (json!({}), "'inputRequests' is no object with at least one request"),
-        (json!({"inputRequests": {}}), "'inputRequests' is no object with at least one request"),
-        (json!({"inputRequests": []}), "'inputRequests' is no object with at least one request"),
-        (json!({"inputRequests": {"k": 1}}), "the request 'k' is no object"),
+        (json!(null), "its 'content' is not a JSON object"),
+        (json!("words"), "its 'content' is not a JSON object"),
+        (json!([]), "its 'content' is not a JSON object"),
+        (json!({}), "'inputRequests' is not an object with at least one request"),
+        (json!({"inputRequests": {}}), "'inputRequests' is not an object with at least one request"),
+        (json!({"inputRequests": []}), "'inputRequests' is not an object with at least one request"),
+        (json!({"inputRequests": {"k": 1}}), "the request 'k' is not an object"),
         (json!({"inputRequests": {"k": {"params": {}}}}), "the request 'k' has no 'method'"),
         (json!({"inputRequests": {"k": {"method": 1}}}), "the request 'k' has no 'method'"),
         (
             json!({"inputRequests": {"k": {"method": "roots/list", "params": []}}}),
-            "the request 'k' has 'params' that are no object",
+            "the request 'k' has 'params' that are not an object",
         ),
     ];
     for (content, reason) in rows {
@@ -120,7 +120,7 @@ fn mistakes_are_explained() {
         let shown = format!(
             "The function asks for input, but {reason}. Return {{\"type\":\"input_required\",\"content\":\"<JSON>\"}} \
              with the JSON {{\"inputRequests\":{{\"<key>\":{{\"method\":\"elicitation/create\",\"params\":{{…}}}}}},\
-             \"state\":<anything>}}; 'state' may be left out."
+             \"state\":<anything>}}; 'state' is optional."
         );
         assert_eq!(tool(&text, false).unwrap_err().to_string(), shown);
         assert_eq!(tool(&text, true).unwrap_err().to_string(), shown);

@@ -111,7 +111,7 @@ fn prompt_messages_are_a_list() {
 }
 
 #[test]
-fn what_is_no_envelope_is_a_failure() {
+fn an_invalid_envelope_is_a_failure() {
     let others = [
         Datum::from("hello"),
         Datum::from("{}"),
@@ -140,7 +140,7 @@ fn an_unknown_type_is_a_failure() {
 }
 
 #[test]
-fn content_that_is_not_what_the_type_says_is_a_failure() {
+fn content_that_does_not_match_the_type_is_a_failure() {
     let expected = "Failed to deserialize content for type 'prompt_messages'.";
     assert_eq!(failure(envelope("prompt_messages", &json!({"messages": []}))), expected);
     assert_eq!(failure(envelope("prompt_messages", &json!([{"role": "user"}]))), expected);

@@ -37,7 +37,7 @@ fn text_is_text_with_the_requested_uri() {
 }
 
 #[test]
-fn an_unknown_media_type_is_left_out() {
+fn an_unknown_media_type_is_omitted() {
     assert_eq!(read(Datum::from("hi"), None), json!({"contents": [{"uri": "a://b", "text": "hi"}]}));
 }
 
@@ -68,14 +68,14 @@ fn an_item_without_uri_or_media_type_gets_those_of_the_request() {
 }
 
 #[test]
-fn names_count_in_any_case_and_other_members_do_not_count() {
+fn names_match_in_any_case_and_other_members_are_ignored() {
     let returned = json!({"TYPE": "x", "Content": json!({"text": "t"}).to_string()});
     let expected = json!({"contents": [{"uri": "a://b", "text": "t"}]});
     assert_eq!(read(Datum::Text(returned.to_string()), None), expected);
 }
 
 #[test]
-fn what_is_not_quite_an_envelope_is_text() {
+fn an_invalid_envelope_is_text() {
     for text in [
         "{",
         "{}",

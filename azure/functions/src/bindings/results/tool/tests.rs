@@ -14,7 +14,7 @@ fn done(result: Result<FunctionReply<CallToolResult>, ReturnValueError>) -> Valu
     }
 }
 
-/// An envelope the way libraries write it: JSON inside text.
+/// Returns an envelope as libraries write it, with JSON inside text.
 fn envelope(kind: &str, content: &Value) -> Datum {
     Datum::Text(json!({"type": kind, "content": content.to_string()}).to_string())
 }
@@ -72,7 +72,7 @@ fn a_call_tool_result_is_used_as_it_is() {
 }
 
 #[test]
-fn structured_content_beside_a_call_tool_result_does_not_count() {
+fn structured_content_beside_a_call_tool_result_is_ignored() {
     let content = json!({"content": []}).to_string();
     let returned = json!({"type": "call_tool_result", "content": content, "structuredContent": "no json"});
     assert_eq!(opened(Datum::Text(returned.to_string())), json!({"content": []}));
@@ -151,7 +151,7 @@ fn the_blocks_own_type_decides() {
 }
 
 #[test]
-fn types_and_names_count_in_any_case() {
+fn types_and_names_match_in_any_case() {
     let blocks = json!([{"type": "text", "text": "x"}]);
     let returned =
         json!({"TYPE": "Multi_Content_RESULT", "Content": blocks.to_string(), "STRUCTUREDcontent": "1"});
@@ -174,7 +174,7 @@ fn structured_content_of_any_kind_is_attached() {
 }
 
 #[test]
-fn structured_content_that_is_no_json_is_a_failure() {
+fn structured_content_that_is_not_json_is_a_failure() {
     let block = json!({"type": "text", "text": "x"}).to_string();
     let returned = json!({"type": "text", "content": block, "structuredContent": "{"});
     assert_eq!(failure(Datum::Text(returned.to_string())), "Failed to deserialize structured content.");
@@ -195,7 +195,7 @@ fn an_envelope_must_be_text() {
 }
 
 #[test]
-fn what_is_no_envelope_is_a_failure() {
+fn an_invalid_envelope_is_a_failure() {
     for text in [
         "hello",
         "[]",
@@ -237,18 +237,18 @@ fn an_envelope_may_come_as_json_and_hold_json() {
 }
 
 #[test]
-fn an_array_does_not_stand_for_a_whole_result() {
+fn an_array_is_not_accepted_as_a_whole_result() {
     let returned = envelope("call_tool_result", &json!([[], null, null, null]));
     assert_eq!(failure(returned), "Failed to deserialize content for type 'call_tool_result'.");
 }
 
 #[test]
-fn an_empty_text_is_what_python_makes_of_none() {
+fn an_empty_text_from_python_means_none() {
     assert_eq!(opened(Datum::from("")), json!({"content": []}));
 }
 
 #[test]
-fn an_envelope_that_nobody_announced_is_recognised() {
+fn an_undeclared_envelope_is_recognised() {
     let library = r#"{"type":"text","content":"{\"type\":\"text\",\"text\":\"x\"}"}"#;
     assert!(is_envelope(&Datum::from(library)));
     for other in [

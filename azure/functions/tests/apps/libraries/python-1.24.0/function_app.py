@@ -1,4 +1,4 @@
-"""What azure-functions 1.24 has for MCP: a trigger for tools. The rest needs the trigger for anything."""
+"""azure-functions 1.24 supports tools. Resources and prompts need the generic trigger."""
 
 import json
 

@@ -1,6 +1,6 @@
-"""What azure-functions 1.25 has for MCP: tools from signatures, and resources.
+"""azure-functions 1.25 supports tools from signatures, and resources.
 
-Prompts need the trigger for anything.
+Prompts need the generic trigger.
 """
 
 import json

@@ -28,7 +28,7 @@ resource('broken', 'file://broken.txt', () => {
 resource('profile', 'user://profile/{name}', (call) => JSON.stringify({ uri: call.uri }), {
     mimeType: 'application/json',
 });
-// The variables of a template are beside the call, each by its name and all together.
+// The trigger metadata has the variables of a template, each by its name and all in one object.
 resource(
     'catalog',
     'store://catalog/{category}items{tag}',

@@ -1,4 +1,4 @@
-// The tools that tests call, as the Node library lets an app write them; `../../python` has the same ones.
+// The tools that tests call, written with the Node library. `../../python` has the same tools.
 
 const fs = require('node:fs');
 const { setTimeout: sleep } = require('node:timers/promises');
@@ -45,7 +45,7 @@ tool(
     ({ arguments: { tags, scores } }) => `${tags.join('+')} ${scores.reduce((sum, score) => sum + score)}`,
 );
 
-// The library has no schemas of one's own, so this is the trigger for anything.
+// The library does not support custom schemas, so this uses the generic trigger.
 const place = {
     type: 'object',
     description: 'The place.',
@@ -105,7 +105,7 @@ const ui = { resourceUri: 'ui://HelloApp/view', visibility: ['model', 'app'] };
 tool('HelloApp', {}, () => 'Hello!', { metadata: JSON.stringify({ ui }) });
 tool('ContextTool', {}, (call) => call);
 
-// What happens while a function runs.
+// Logs, progress and cancellation.
 
 tool('FailingTool', {}, () => {
     throw new TypeError('the secret is 42');
@@ -126,7 +126,7 @@ tool('ProgressTool', { steps: arg.integer() }, ({ arguments: { steps } }, contex
 });
 
 const late = output.storageBlob({ connection, path: 'slow/{mcptoolargs.name}.txt' });
-// Says which process it runs in, and waits until there is a file that lets it go on.
+// Reports its process id, and waits until a file is created.
 tool(
     'SlowTool',
     { name: arg.string() },
@@ -160,7 +160,7 @@ tool('GetTool', { name: arg.string() }, (_call, context) => context.extraInputs.
     extraInputs: [kept],
 });
 
-// Questions.
+// Requests for input.
 
 function question(key, method, params, state) {
     return JSON.stringify({ type: 'input_required', content: { inputRequests: { [key]: { method, params } }, state } });
@@ -173,7 +173,7 @@ tool('AskUserTool', {}, ({ inputResponses: answers, state }) => {
         return question('name', 'elicitation/create', { message: 'Who are you?', requestedSchema: form('name') });
     }
     if (!state) {
-        if (answers.name.action !== 'accept') return 'nobody';
+        if (answers.name.action !== 'accept') return 'declined';
         const params = { message: 'Which color?', requestedSchema: form('color') };
         return question('color', 'elicitation/create', params, { name: answers.name.content.name });
     }

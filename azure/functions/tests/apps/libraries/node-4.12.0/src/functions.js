@@ -1,4 +1,4 @@
-// What @azure/functions 4.12 has for MCP: tools, with builders for their arguments, and resources.
+// @azure/functions 4.12 supports tools, with builders for their arguments, and resources.
 
 const { app, arg, trigger } = require('@azure/functions');
 

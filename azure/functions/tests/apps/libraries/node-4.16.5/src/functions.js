@@ -1,4 +1,4 @@
-// What @azure/functions 4.16 has for MCP: tools, resources and prompts.
+// @azure/functions 4.16 supports tools, resources and prompts.
 
 const { app, arg, promptArg, trigger } = require('@azure/functions');
 
@@ -24,7 +24,7 @@ app.mcpTool('every_type', {
         `${name} ${text} ${whole} ${part} ${flag} ${several} ${maybe}`,
 });
 
-// The library makes an envelope for this tool too, though its binding does not say so.
+// The library returns an envelope for this tool too, although its binding does not declare it.
 app.generic('generic', {
     trigger: trigger.generic({ type: 'mcpToolTrigger', toolName: 'generic', description: 'Generic.' }),
     handler: () => 'generic',

@@ -1,4 +1,4 @@
-// What @azure/functions 4.8 has for MCP: tools. The rest needs the trigger for anything.
+// @azure/functions 4.8 supports tools. Resources and prompts need the generic trigger.
 
 const { app, trigger } = require('@azure/functions');
 
