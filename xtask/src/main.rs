@@ -36,11 +36,7 @@ const COMMANDS: &[(&str, &str, Run)] = &[
         "figures about names and prose, of this repository or of another checkout: words [FOLDER]",
         tidy::words::run,
     ),
-    (
-        "conformance",
-        "official suite  [--set S] [--scenario NAME] [--url URL] [--keep]",
-        conformance::run,
-    ),
+    ("conformance", "official suite  [--set S] [--scenario NAME] [--url URL] [--keep]", conformance::run),
     ("interop", "test the servers with published clients", |_| interop::run()),
     ("search-tour", "test the embedded service with the clients of Azure AI Search", |_| search_tour::run()),
     (

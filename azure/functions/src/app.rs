@@ -30,9 +30,9 @@ pub use runtime::WorkerRuntime;
 pub use settings::Settings;
 pub use worker_config::{HostPlatform, ProcessOptions, WorkerConfig};
 
+use crate::host::file_watch::ConfigSnapshot;
 use crate::json::{self, ProblemCollector};
 use crate::problem::{AppError, Problem};
-use crate::watch::ConfigSnapshot;
 
 /// A function app: its folder and its parsed files.
 #[derive(Clone, Debug)]

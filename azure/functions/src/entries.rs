@@ -17,10 +17,10 @@ use crate::bindings::arguments::Arguments;
 use crate::bindings::context::{McpRequest, RequestSubject};
 use crate::bindings::progress::{self, ProgressUpdate};
 use crate::bindings::results::{self, FunctionReply, ReturnValueError};
-use crate::console;
 use crate::datum::Datum;
-use crate::front_door::SSE_PATHS;
 use crate::function::{Function, PromptTrigger, ResourceAddress, ResourceTrigger, ToolTrigger, Trigger};
+use crate::host::console;
+use crate::host::front::SSE_PATHS;
 use crate::invocation::{FunctionFailure, FunctionRunner, LogSink, TraceContext};
 use crate::worker::{LogOrigin, LogRecord, LogSeverity};
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::keys::KeysError;
+use crate::host::keys::KeysError;
 use crate::problem::AppError;
 use crate::setup::SetupError;
 use crate::worker::WorkerStartError;

@@ -1,5 +1,14 @@
 //! [`Host`]: starts an app, serves it, applies changes to its files, drains and stops. Read this file first.
 
+pub(crate) mod access;
+pub(crate) mod changes;
+pub(crate) mod console;
+pub(crate) mod file_watch;
+pub(crate) mod front;
+pub(crate) mod generation;
+pub(crate) mod keys;
+pub(crate) mod report;
+
 use std::ffi::OsString;
 use std::future::poll_fn;
 use std::io;
@@ -15,17 +24,17 @@ use bindpost_mcp_server::{Server, stdio};
 use hyper::service::service_fn;
 use tokio::sync::watch;
 
+use self::access::{AccessPolicy, ServerProfile};
+use self::changes::{AppReloader, ServingMode};
+use self::console::EventLogger;
+use self::file_watch::FileWatcher;
+use self::front::{HealthProbes, RequestRouter};
+use self::generation::AppGeneration;
+use self::report::AppReport;
 use crate::app::App;
-use crate::changes::{AppReloader, ServingMode};
-use crate::console::EventLogger;
-use crate::door::{AccessPolicy, ServerProfile};
 use crate::error::HostError;
-use crate::front_door::{HealthProbes, RequestRouter};
-use crate::generation::AppGeneration;
 use crate::invocation::InvocationBackend;
-use crate::report::AppReport;
 use crate::setup::SetupProgress;
-use crate::watch::FileWatcher;
 use crate::worker::PoolHealth;
 
 /// How long running invocations may continue after their workers are replaced or the host begins to stop.

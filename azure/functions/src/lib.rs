@@ -2,6 +2,11 @@
 //!
 //! [`Host::start`] prepares an app, starts its workers and discovers its functions. [`Host::serve`] serves
 //! it. Start reading in `host.rs`.
+//!
+//! Files, in reading order: `host/` (start, serve, reload, access, keys, the report of what runs), `app/` (the files of an
+//! app), `setup/` (packages and builds), `function.rs` (a function as the host sees it), `entries.rs` (functions as catalog
+//! entries), `invocation.rs` (one run of a function), `bindings/` (what a function is given and returns), `blobs/` (blob
+//! stores), `worker/` (language workers) and `custom_handler/` (workers that speak HTTP).
 #![allow(
     missing_docs,
     reason = "only the program `bindpost` uses this crate; comments explain what the names do not"
@@ -10,27 +15,19 @@
 pub mod app;
 pub mod bindings;
 pub mod blobs;
-mod changes;
-mod console;
 mod custom_handler;
 pub mod datum;
-mod door;
 mod entries;
 mod error;
-mod front_door;
 pub mod function;
-mod generation;
 mod host;
 pub mod invocation;
 mod json;
-mod keys;
 pub mod problem;
-mod report;
 pub mod setup;
-mod watch;
 pub mod worker;
 
-pub use door::{AccessPolicy, KeyRequirement};
 pub use error::HostError;
+pub use host::access::{AccessPolicy, KeyRequirement};
+pub use host::report::{AppReport, AppWarning, ArgumentRow, PromptRow, ResourceRow, ToolRow};
 pub use host::{Host, HostOptions};
-pub use report::{AppReport, AppWarning, ArgumentRow, PromptRow, ResourceRow, ToolRow};

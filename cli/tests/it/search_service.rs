@@ -26,7 +26,7 @@ impl Service {
     fn start() -> Service {
         let command = DOCUMENT
             .lines()
-            .find_map(|line| line.strip_prefix("cargo run --release -- "))
+            .find_map(|line| line.strip_prefix("cargo run -- "))
             .expect("the document starts the service");
         let folder =
             PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("search-service-{}", std::process::id()));

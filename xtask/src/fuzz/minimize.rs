@@ -11,9 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) fn minimize(session: &FuzzSession, finding: &mut FuzzFinding) -> Result<()> {
     let Some(ending) = session.run_input(&finding.input)? else {
-        finding
-            .failure
-            .push_str("    (it does not fail alone: earlier inputs or the time may matter)\n");
+        finding.failure.push_str("    (it does not fail alone: earlier inputs or the time may matter)\n");
         return Ok(());
     };
     let begin = Instant::now();

@@ -11,14 +11,14 @@ use bindpost_mcp_http::{ApiKeys, Auth, Endpoint};
 use tokio::task::JoinSet;
 
 use crate::app::App;
-use crate::console::EventLogger;
-use crate::door::{AccessPolicy, ServerProfile};
 use crate::error::HostError;
-use crate::front_door::RequestRouter;
-use crate::generation::AppGeneration;
+use crate::host::access::{AccessPolicy, ServerProfile};
+use crate::host::console::EventLogger;
+use crate::host::file_watch::FileWatcher;
+use crate::host::front::RequestRouter;
+use crate::host::generation::AppGeneration;
 use crate::host::{DRAIN, HostState};
 use crate::setup::SetupProgress;
-use crate::watch::FileWatcher;
 
 /// How often the files are checked, and how long they must stay unchanged before the app is restarted.
 const LOOK_EVERY: Duration = Duration::from_millis(500);

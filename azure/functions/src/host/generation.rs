@@ -18,11 +18,11 @@ use crate::function::{
     Function, FunctionRejection, FunctionSource, InputBinding, OutputBinding, SkippedFunction, check_unique,
 };
 use crate::host::HostOptions;
+use crate::host::file_watch::FileWatcher;
+use crate::host::report::{AppReport, AppWarning};
 use crate::invocation::{FunctionRunner, InvocationBackend};
 use crate::problem::Problem;
-use crate::report::{AppReport, AppWarning};
 use crate::setup::{self, PreparedApp, SetupProgress};
-use crate::watch::FileWatcher;
 use crate::worker::{
     BundledWorker, Framing, IndexedFunction, IndexingResult, WorkerEvents, WorkerLaunch, WorkerLimits,
     WorkerPool,

@@ -12,8 +12,8 @@ use bindpost_mcp_server::{Entry, Server, ServerLimits as CallLimits};
 use crate::app::App;
 use crate::entries;
 use crate::error::HostError;
-use crate::front_door::{MCP_PATH, SSE_PATHS};
-use crate::keys::{self, KeysError};
+use crate::host::front::{MCP_PATH, SSE_PATHS};
+use crate::host::keys::{self, KeysError};
 
 /// How often HTTP+SSE clients are pinged. The platform uses the same interval.
 const PING: Duration = Duration::from_secs(25);
