@@ -1,4 +1,7 @@
 //! The program `bindpost`. It parses the flags, runs a command and returns an exit code.
+//!
+//! `flags.rs` has all flags with their help. `commands/` has one file for each command. `screen.rs`, `progress.rs` and
+//! `log.rs` write to the terminal.
 
 mod commands;
 mod flags;

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_step_nobody_knows() {
+    fn rejects_an_unknown_step() {
         assert!(names("--only lint").unwrap_err().to_string().contains("no such step: lint"));
         assert!(names("--only").is_err());
         assert!(names("--fast").is_err());

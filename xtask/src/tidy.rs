@@ -47,7 +47,7 @@ const CLOUD_ALLOWED: &[(&str, &str)] = &[];
 /// Lines that may hold a machine's path or a registry's host: (file, a part of the line).
 const MACHINE_ALLOWED: &[(&str, &str)] = &[];
 
-/// Rust files that a program wrote; nobody reads them top-down.
+/// Generated Rust files.
 const GENERATED: &[&str] = &[];
 
 const CHECKS: &[fn(&Repository) -> Vec<TidyFinding>] = &[

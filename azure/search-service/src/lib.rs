@@ -3,6 +3,11 @@
 //! [`SearchService::open`] opens a folder of indexes, definitions and keys. [`SearchService::serve`]
 //! serves it over HTTP. Start reading at `service.rs`. `docs/search-service.md` describes the features.
 //!
+//! Files, in reading order: `service/` (open, serve, upkeep), `http/` (routes, keys, responses), `resources/` and `definition/`
+//! (definitions of indexes and other resources), `documents/` (batches), `analysis/` (analyzers), `syntax/` and `odata/` (query
+//! languages), `engine/` (one index: store, full text, snapshots), `vectors/`, `search/` (one request), `indexers/`,
+//! `knowledge.rs`, `budget/` (memory and time of a request), `keys.rs`, `files.rs`, `database.rs`, `error.rs`.
+//!
 //! ```no_run
 //! use bindpost_azure_search_service::{SearchService, ServiceOptions, bind};
 //! use tokio::sync::oneshot;

@@ -2,7 +2,7 @@ const { app, arg } = require('@azure/functions');
 
 app.mcpTool('hello', {
   toolName: 'hello',
-  description: 'Greets somebody.',
+  description: 'Greets a person.',
   toolProperties: { who: arg.string().describe('Whom to greet.') },
   handler: (call) => `Hello, ${call.arguments.who}!`,
 });

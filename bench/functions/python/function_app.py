@@ -10,7 +10,7 @@ app = func.FunctionApp()
 @app.mcp_tool_trigger(
     arg_name="context",
     tool_name="hello",
-    description="Greets somebody.",
+    description="Greets a person.",
     tool_properties=json.dumps([
         {"propertyName": "who", "propertyType": "string", "description": "Whom to greet.", "isRequired": True},
     ]),

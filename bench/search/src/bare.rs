@@ -43,7 +43,7 @@ pub fn run(folder: &Path, documents: usize, queries: usize) -> Value {
             .filter(|json| !json.is_empty())
             .count()
     };
-    // Pages that nobody has read yet are read before anything is measured.
+    // Reads all pages once before anything is measured.
     figures::searches(queries.div_ceil(10), 1, start, search);
     let measure = |threads| {
         let before = figures::process();

@@ -2,6 +2,13 @@
 //!
 //! [`Endpoint`] decodes HTTP requests into messages and encodes the responses. [`listener`] accepts and
 //! limits the connections. [`bind`] and [`BoundListener::serve`] combine the two.
+//!
+//! Files, in reading order: `serve.rs` (bind, serve, drain), `settings.rs`, `headers.rs` (typed request headers), `guard.rs`
+//! (checks of Host and Origin), `endpoint.rs` and `endpoint/request.rs` (one request from its head to its reply). In
+//! `endpoint/`: `body.rs` (reading within limits), `protocol_mode.rs` (legacy or modern), `batch.rs`, `streaming.rs` and
+//! `events.rs` (replies as event streams), `reply.rs` (other replies), `sessions.rs`, `pipes.rs` (HTTP+SSE). In `auth/`:
+//! `gate.rs` (authentication and authorization of a request), `refusal.rs` (401 and 403), `api_keys.rs`, `key_file.rs`,
+//! `either.rs` (two authorizers), `metadata.rs` (RFC 9728).
 
 mod auth;
 mod endpoint;

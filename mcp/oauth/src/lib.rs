@@ -18,6 +18,9 @@
 //!
 //! The keys of an issuer are fetched for the first token, so a server can start while its issuer is down.
 //! [`OAuthLimits`] bound the work that an issuer or a client can cause.
+//!
+//! Files, in reading order: `tokens.rs` (the authorizer), `issuer.rs`, `bearer.rs` and `token.rs` (a token in a request),
+//! `claims.rs`, `jwks.rs`, `fetch.rs` and `key.rs` (keys of issuers), `verified.rs` and `callers.rs` (caches), `limits.rs`.
 
 mod bearer;
 mod callers;

@@ -4,6 +4,11 @@
 //! schemas converted to JSON Schema 2020-12. An [`Upstream`] is the service that the document describes:
 //! its address, its credential and its limits. A [`Bridge`] combines the two: the operations that an
 //! [`OperationSelection`] selects become entries of an MCP server.
+//!
+//! Files, in reading order: `document/` (files, references, Swagger 2.0 and OpenAPI 3.x), `operation.rs`, `schema/`
+//! (JSON Schema: keywords, merging, subtypes, short forms), `selection.rs`, `bridge/` (one call from its arguments to its
+//! result), `entries.rs`, `three_tools/` and `resources.rs` (the entries), `request/`, `upstream/` (address, credential,
+//! retries, redirects, masking of secrets), `reply/`, `paging.rs`, `cursor.rs`, `budget.rs`, `confirm.rs`.
 
 mod bridge;
 mod budget;

@@ -137,7 +137,7 @@ pub(super) fn names_stand_alone(repository: &Repository) -> Vec<TidyFinding> {
 /// The vague words of [`VAGUE_WORDS`] occur nowhere.
 pub(super) fn no_vague_words(repository: &Repository) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
-    for file in &repository.files {
+    for file in repository.files.iter().filter(|file| is_written_by_people(&file.path)) {
         for (number, line) in file.lines() {
             let lower = line.to_lowercase();
             let word = VAGUE_WORDS.iter().find(|word| lower.contains(**word));
@@ -153,10 +153,17 @@ pub(super) fn no_vague_words(repository: &Repository) -> Vec<TidyFinding> {
     findings
 }
 
+/// Sources, documents and API descriptions, but not data.
+fn is_written_by_people(path: &str) -> bool {
+    let endings =
+        [".rs", ".md", ".py", ".js", ".mjs", ".ts", ".toml", ".yaml", ".proto", ".txt", ".java", ".html"];
+    endings.iter().any(|ending| path.ends_with(ending))
+}
+
 /// A documentation comment of one word says nothing.
 pub(super) fn no_fill_comments(repository: &Repository) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
-    for file in repository.files.iter().filter(|file| file.path.ends_with(".rs")) {
+    for file in repository.files.iter().filter(|file| is_product_source(&file.path)) {
         let lines: Vec<&str> = file.text.lines().collect();
         for (number, line) in lines.iter().enumerate() {
             let is_doc = |line: Option<&&str>| line.is_some_and(|line| line.trim_start().starts_with("///"));

@@ -222,7 +222,7 @@ mod tests {
             ("$top=many", "whole number"),
             ("$count=yes", "true or false"),
             ("minimumCoverage=NaN", "number"),
-            ("search=a&search=b", "twice"),
+            ("search=a&search=b", "repeated"),
         ] {
             let error = search(query).unwrap_err();
             assert!(error.message.contains(hint), "{query}: {error}");

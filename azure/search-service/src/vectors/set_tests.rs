@@ -91,7 +91,7 @@ fn the_last_change_in_a_batch_is_used() {
 #[test]
 fn vectors_of_the_wrong_length_or_not_finite_are_rejected() {
     let set = VectorSet::new(settings(true));
-    assert!(set.insert(1, &[1.0]).unwrap_err().message.contains("has 4 numbers"));
+    assert!(set.insert(1, &[1.0]).unwrap_err().message.contains("must have 4 numbers"));
     assert!(set.insert(1, &[1.0, f32::NAN, 0.0, 0.0]).unwrap_err().message.contains("Number 1"));
     assert!(set.view().is_empty());
 }
