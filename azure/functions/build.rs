@@ -93,7 +93,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     config.compile_fds(descriptors)?;
 
-    let workers = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../../workers");
+    let workers = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("workers");
     let list = own_workers(&workers)?;
     std::fs::write(PathBuf::from(std::env::var("OUT_DIR")?).join("own_workers.rs"), list)?;
     Ok(())

@@ -70,7 +70,7 @@ impl WorkerLanguage {
 
     /// Returns the worker's script, the same file that the host contains.
     fn worker(self) -> PathBuf {
-        let workers = workspace::root().join("workers");
+        let workers = workspace::root().join("azure/functions/workers");
         match self {
             Self::Node => workers.join("node/worker.cjs"),
             Self::Python => workers.join("python/worker.py"),
