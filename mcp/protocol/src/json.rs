@@ -8,9 +8,14 @@
 //! - The positions of the members of the message, of `params` and of `params._meta` are known. Each
 //!   member is decoded once or passed on unchanged.
 //!
+//! It shares the search for the end of a string with the cutters of `net/json`. Those trust a checked text and skip
+//! values by their brackets. This pass checks every byte.
+//!
 //! Property tests and fuzzing compare the result with `serde_json`.
 
 use std::borrow::Cow;
+
+use bindpost_net_json::text::plain_prefix;
 
 /// The maximum nesting depth. It equals the limit of `serde_json`.
 pub(crate) const MAX_DEPTH: u8 = 127;
@@ -500,29 +505,6 @@ fn expected(what: &'static str) -> BoxedErrorKind {
     Box::new(JsonErrorKind::Expected(what))
 }
 
-/// Returns the length of the prefix without a quote, a backslash or a control character.
-fn plain_prefix(bytes: &[u8]) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
-    let mut count = 0;
-    // Check eight bytes at a time. Each test sets the high bit of a matching byte: below 0x20, the
-    // quote, the backslash. A borrow can set more high bits, but only above the lowest correct one.
-    while let Some(eight) = bytes[count..].first_chunk::<8>() {
-        let word = u64::from_le_bytes(*eight);
-        let quote = word ^ (ONES * b'"' as u64);
-        let slash = word ^ (ONES * b'\\' as u64);
-        let hits = ((word.wrapping_sub(ONES * 0x20) & !word)
-            | (quote.wrapping_sub(ONES) & !quote)
-            | (slash.wrapping_sub(ONES) & !slash))
-            & HIGHS;
-        if hits != 0 {
-            return count + hits.trailing_zeros() as usize / 8;
-        }
-        count += 8;
-    }
-    count + bytes[count..].iter().take_while(|&&byte| byte >= 0x20 && byte != b'"' && byte != b'\\').count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -567,12 +549,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn plain_prefix_is_exact(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
-            let naive = bytes.iter().take_while(|&&b| b != b'"' && b != b'\\' && b >= 0x20).count();
-            prop_assert_eq!(plain_prefix(&bytes), naive);
-        }
-
         /// Generates near-JSON. Its pieces are valid more often than random bytes.
         #[test]
         fn agrees_with_serde_json(pieces in proptest::collection::vec(
@@ -584,11 +560,14 @@ mod tests {
             ], 0..12))
         {
             let text = pieces.concat();
-            let theirs = serde_json::from_str::<serde_json::Value>(&text).is_ok();
+            let theirs = serde_json::from_str::<serde_json::Value>(&text);
             match outline(text.as_bytes()) {
-                Ok(_) => prop_assert!(theirs, "only this pass accepts {text:?}"),
+                // A number beyond f64 is JSON. A Value cannot hold it, but its text passes through.
+                Ok(_) => prop_assert!(
+                    theirs.as_ref().map_or_else(|fault| fault.to_string().contains("out of range"), |_| true),
+                    "only this pass accepts {text:?}"),
                 Err(fault) => prop_assert!(
-                    !theirs || matches!(fault.what, JsonErrorKind::Duplicate(_)),
+                    theirs.is_err() || matches!(fault.what, JsonErrorKind::Duplicate(_)),
                     "only this pass rejects {text:?}: {fault:?}"),
             }
         }

@@ -490,11 +490,12 @@ impl<'a> RawJson<'a> {
 
     /// Returns the string, if the value is a string.
     pub fn as_text(self) -> Option<Cow<'a, str>> {
-        let inner = self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-        if inner.contains(&b'\\') {
-            serde_json::from_slice(self.0).ok().map(Cow::Owned)
+        let inside = self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        // The text has been checked, so only escapes are left to look for.
+        if inside.contains(&b'\\') {
+            bindpost_net_json::text::decode(self.as_json())
         } else {
-            Some(Cow::Borrowed(text(inner)))
+            Some(Cow::Borrowed(text(inside)))
         }
     }
 
