@@ -16,7 +16,6 @@ mod file_name;
 mod identity_settings;
 mod local;
 mod path;
-mod retry;
 mod shared_key;
 
 use std::path::Path;
@@ -26,7 +25,8 @@ use bytes::Bytes;
 use tokio::net::TcpStream;
 
 pub use azure::{AzureStore, RESOURCE};
-pub use bindpost_azure_hosting::identity::{AzureIdentity, IdentityError, Secret, TokenSource};
+pub use bindpost_azure_hosting::identity::{AzureIdentity, IdentityError, TokenSource};
+pub use bindpost_net_upstream::Secret;
 pub use connection::{ConnectionSettingError, StorageAccount, StorageConnection, StorageCredential};
 pub use endpoint::BlobEndpoint;
 pub use error::BlobError;

@@ -7,6 +7,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use bindpost_mcp_http::Settings;
 
+use crate::principal::IDENTITY_HEADERS;
+
 /// The variables with the port to listen on, newest name first.
 const PORTS: [&str; 2] = ["FUNCTIONS_CUSTOMHANDLER_PORT", "FUNCTIONS_HTTPWORKER_PORT"];
 
@@ -40,7 +42,7 @@ pub enum ConfigureError {
 }
 
 /// Configures a server for the Azure platform, if it runs there. Adds the platform's host names to the
-/// allowed hosts. Returns the address on which a custom handler must listen. On the platform the server does
+/// allowed hosts, and its identity headers to those that are removed unless they are trusted. Returns the address on which a custom handler must listen. On the platform the server does
 /// not start without authentication, unless [`Settings::open_to_all`] is set. It is an error to trust the
 /// platform's identity headers if the platform does not authenticate callers.
 ///
@@ -70,6 +72,7 @@ pub fn configure(
         return Err(ConfigureError::PlatformIdentity { host: host.clone() });
     }
     settings.allowed_hosts.extend(hosts);
+    settings.identity_headers.extend(IDENTITY_HEADERS.map(str::to_owned));
     settings.behind_proxy |= port.is_some();
     Ok(port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))))
 }

@@ -1,18 +1,20 @@
 //! Access tokens for one of Azure's services. A token is fetched once for all waiting callers and cached
 //! until shortly before it expires.
 
+mod credential;
 mod offered;
-mod secret;
 mod token_source;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use reqwest::{Client, StatusCode, Url, redirect};
+use bindpost_net_upstream::{client_builder, error_chain};
+use reqwest::{Client, StatusCode, redirect};
 use tokio::sync::Mutex;
 
-pub use offered::{SettingError, authority, offered_sources, parse_address};
-pub use secret::Secret;
+pub use bindpost_net_upstream::Secret;
+pub use credential::{CredentialError, EntraCredential};
+pub use offered::{SettingError, authority, managed_sources, offered_sources};
 pub use token_source::TokenSource;
 
 /// How long before its expiry a token is replaced. It must be valid for the whole request, on the clock of
@@ -104,7 +106,7 @@ impl AzureIdentity {
         sources: Vec<TokenSource>,
     ) -> Result<AzureIdentity, IdentityError> {
         let builder = || {
-            Client::builder()
+            client_builder()
                 .user_agent(concat!("bindpost/", env!("CARGO_PKG_VERSION")))
                 .redirect(redirect::Policy::none())
                 .referer(false)
@@ -175,24 +177,4 @@ impl AzureIdentity {
         let all: Vec<_> = errors.iter().map(IdentityError::to_string).collect();
         Err(IdentityError::None(all.join("; ")))
     }
-}
-
-/// Returns whether an address is on this machine.
-pub fn is_loopback(url: &Url) -> bool {
-    let Some(host) = url.host_str() else { return false };
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-/// Returns an error and its causes in one line, without the URL, which may contain a secret.
-pub fn error_chain(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

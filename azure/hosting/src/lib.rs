@@ -15,4 +15,4 @@ pub mod identity;
 pub mod principal;
 
 pub use entra::{AzureCloud, Entra};
-pub use principal::{ClientPrincipal, IpNetwork};
+pub use principal::{ClientPrincipal, IDENTITY_HEADERS, IpNetwork};

@@ -19,6 +19,10 @@ use serde_json::{Map, Value};
 
 const HEADER: &str = "x-ms-client-principal";
 
+/// The beginnings of the names of the headers in which App Service names the user, for
+/// [`Settings::identity_headers`](bindpost_mcp_http::Settings::identity_headers).
+pub const IDENTITY_HEADERS: [&str; 2] = [HEADER, "x-ms-token-"];
+
 static WARNED: Once = Once::new();
 
 // Each claim has a short name and a long XML name.
@@ -99,6 +103,10 @@ impl Authorizer for ClientPrincipal {
         let identity = decode(value.as_bytes()).and_then(|principal| principal.identity());
         let malformed = || Denial::malformed("X-MS-CLIENT-PRINCIPAL does not contain a valid identity");
         Ok(identity.ok_or_else(malformed)?.into())
+    }
+
+    fn identity_headers(&self) -> Vec<String> {
+        IDENTITY_HEADERS.map(str::to_owned).into()
     }
 }
 

@@ -4,6 +4,5 @@ pub mod api;
 pub(crate) mod client;
 pub(crate) mod embedded;
 pub(crate) mod failure;
-pub(crate) mod identity;
 pub(crate) mod remote;
 pub mod sample;

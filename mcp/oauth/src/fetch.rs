@@ -1,8 +1,7 @@
 //! [`HttpKeySource`]: fetches the keys of an issuer. The metadata is fetched first, unless the URL of
 //! the keys is configured.
 
-use std::net::IpAddr;
-
+use bindpost_net_upstream::{client_builder, is_loopback};
 use reqwest::{Client, ClientBuilder, StatusCode, Url, header, redirect};
 use serde_json::Value;
 
@@ -151,7 +150,7 @@ fn builder() -> ClientBuilder {
         }
     });
     let name = concat!("bindpost/", env!("CARGO_PKG_VERSION"));
-    Client::builder().user_agent(name).redirect(redirects).referer(false).pool_max_idle_per_host(1)
+    client_builder().user_agent(name).redirect(redirects).referer(false).pool_max_idle_per_host(1)
 }
 
 /// Returns whether keys may be fetched from this URL: over TLS, or from the loopback interface.
@@ -161,12 +160,6 @@ pub(crate) fn is_permitted(url: &Url) -> bool {
         "http" => is_loopback(url),
         _ => false,
     }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let Some(host) = url.host_str() else { return false };
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// Returns whether metadata from one URL may name keys at another. A remote issuer must not cause

@@ -2,8 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::DecodingKey;
-use jsonwebtoken::crypto::aws_lc::DEFAULT_PROVIDER;
+use ring::signature::{self, RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
@@ -25,18 +24,25 @@ pub(crate) struct VerificationKey {
     id: Option<String>,
     /// The issuer whose tokens it verifies, if the set has keys of several issuers.
     issuer: Option<String>,
-    kind: KeyKind,
     algorithm: Option<Algorithm>,
-    material: DecodingKey,
+    material: KeyMaterial,
     pub(crate) fingerprint: Fingerprint,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum KeyKind {
-    Rsa,
+#[derive(Debug)]
+enum KeyMaterial {
+    Rsa(RsaPublicKeyComponents<Vec<u8>>),
+    P256(Vec<u8>),
+    P384(Vec<u8>),
+    Ed25519(Vec<u8>),
+}
+
+/// How an algorithm verifies a signature.
+enum SignatureParameters {
+    Rsa(&'static RsaParameters),
     P256,
     P384,
-    Ed25519,
+    EdwardsCurve,
 }
 
 /// The properties of the key that a token requires.
@@ -108,13 +114,11 @@ impl VerificationKey {
         {
             return None;
         }
-        let (kind, material) = match (text(jwk, "kty")?, optional("crv")?) {
-            ("RSA", _) => (KeyKind::Rsa, rsa(text(jwk, "n")?, text(jwk, "e")?)?),
-            ("EC", Some("P-256")) => (KeyKind::P256, ec(jwk)?),
-            ("EC", Some("P-384")) => (KeyKind::P384, ec(jwk)?),
-            ("OKP", Some("Ed25519")) => {
-                (KeyKind::Ed25519, DecodingKey::from_ed_components(text(jwk, "x")?).ok()?)
-            }
+        let material = match (text(jwk, "kty")?, optional("crv")?) {
+            ("RSA", _) => rsa(jwk)?,
+            ("EC", Some("P-256")) => KeyMaterial::P256(ec_point(jwk)?),
+            ("EC", Some("P-384")) => KeyMaterial::P384(ec_point(jwk)?),
+            ("OKP", Some("Ed25519")) => KeyMaterial::Ed25519(decoded(jwk, "x")?),
             _ => return None,
         };
         let algorithm = match optional("alg")? {
@@ -125,65 +129,78 @@ impl VerificationKey {
         let [id, issuer] = [optional("kid")?, optional("issuer")?].map(|text| text.map(str::to_owned));
         // The members are sorted, so equal keys have equal fingerprints.
         let fingerprint = Sha256::digest(serde_json::to_vec(jwk).ok()?).into();
-        Some(VerificationKey { id, issuer, kind, algorithm, material, fingerprint })
+        Some(VerificationKey { id, issuer, algorithm, material, fingerprint })
     }
 
     fn matches(&self, wanted: &KeyQuery<'_>) -> bool {
-        self.kind == kind_for(wanted.algorithm)
+        self.material.fits(wanted.algorithm)
             && self.algorithm.is_none_or(|algorithm| algorithm == wanted.algorithm)
             && self.issuer.as_deref().is_none_or(|issuer| is_issuer(issuer, wanted.issuer, wanted.tenant))
     }
 
     /// Returns whether this is a valid signature of the message.
-    pub(crate) fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &Vec<u8>) -> bool {
-        // jsonwebtoken's process-wide default is not used, because it panics if another crate enables a
-        // second provider.
-        (DEFAULT_PROVIDER.verifier_factory)(&algorithm.into(), &self.material)
-            .is_ok_and(|verifier| verifier.verify(message, signature).is_ok())
+    pub(crate) fn verifies(&self, algorithm: Algorithm, message: &[u8], signed: &[u8]) -> bool {
+        use signature::{ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519};
+        let verified = match (&self.material, parameters(algorithm)) {
+            (KeyMaterial::Rsa(key), SignatureParameters::Rsa(rsa)) => key.verify(rsa, message, signed),
+            (KeyMaterial::P256(point), SignatureParameters::P256) => {
+                UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(message, signed)
+            }
+            (KeyMaterial::P384(point), SignatureParameters::P384) => {
+                UnparsedPublicKey::new(&ECDSA_P384_SHA384_FIXED, point).verify(message, signed)
+            }
+            (KeyMaterial::Ed25519(key), SignatureParameters::EdwardsCurve) => {
+                UnparsedPublicKey::new(&ED25519, key).verify(message, signed)
+            }
+            _ => return false,
+        };
+        verified.is_ok()
     }
 }
 
-/// Returns the kind of key that an algorithm needs.
-fn kind_for(algorithm: Algorithm) -> KeyKind {
+impl KeyMaterial {
+    fn fits(&self, algorithm: Algorithm) -> bool {
+        matches!(
+            (self, parameters(algorithm)),
+            (KeyMaterial::Rsa(_), SignatureParameters::Rsa(_))
+                | (KeyMaterial::P256(_), SignatureParameters::P256)
+                | (KeyMaterial::P384(_), SignatureParameters::P384)
+                | (KeyMaterial::Ed25519(_), SignatureParameters::EdwardsCurve)
+        )
+    }
+}
+
+/// Returns the parameters of an algorithm, which determine the kind of key that it needs.
+fn parameters(algorithm: Algorithm) -> SignatureParameters {
+    use SignatureParameters::{EdwardsCurve, P256, P384, Rsa};
     match algorithm {
-        Algorithm::RS256
-        | Algorithm::RS384
-        | Algorithm::RS512
-        | Algorithm::PS256
-        | Algorithm::PS384
-        | Algorithm::PS512 => KeyKind::Rsa,
-        Algorithm::ES256 => KeyKind::P256,
-        Algorithm::ES384 => KeyKind::P384,
-        Algorithm::EdDSA => KeyKind::Ed25519,
+        Algorithm::RS256 => Rsa(&signature::RSA_PKCS1_2048_8192_SHA256),
+        Algorithm::RS384 => Rsa(&signature::RSA_PKCS1_2048_8192_SHA384),
+        Algorithm::RS512 => Rsa(&signature::RSA_PKCS1_2048_8192_SHA512),
+        Algorithm::PS256 => Rsa(&signature::RSA_PSS_2048_8192_SHA256),
+        Algorithm::PS384 => Rsa(&signature::RSA_PSS_2048_8192_SHA384),
+        Algorithm::PS512 => Rsa(&signature::RSA_PSS_2048_8192_SHA512),
+        Algorithm::ES256 => P256,
+        Algorithm::ES384 => P384,
+        Algorithm::EdDSA => EdwardsCurve,
     }
 }
 
-impl From<Algorithm> for jsonwebtoken::Algorithm {
-    fn from(algorithm: Algorithm) -> jsonwebtoken::Algorithm {
-        match algorithm {
-            Algorithm::RS256 => jsonwebtoken::Algorithm::RS256,
-            Algorithm::RS384 => jsonwebtoken::Algorithm::RS384,
-            Algorithm::RS512 => jsonwebtoken::Algorithm::RS512,
-            Algorithm::PS256 => jsonwebtoken::Algorithm::PS256,
-            Algorithm::PS384 => jsonwebtoken::Algorithm::PS384,
-            Algorithm::PS512 => jsonwebtoken::Algorithm::PS512,
-            Algorithm::ES256 => jsonwebtoken::Algorithm::ES256,
-            Algorithm::ES384 => jsonwebtoken::Algorithm::ES384,
-            Algorithm::EdDSA => jsonwebtoken::Algorithm::EdDSA,
-        }
-    }
+fn decoded(jwk: &Map<String, Value>, member: &str) -> Option<Vec<u8>> {
+    URL_SAFE_NO_PAD.decode(text(jwk, member)?).ok()
 }
 
-fn rsa(modulus: &str, exponent: &str) -> Option<DecodingKey> {
-    let [modulus, exponent] = [modulus, exponent].map(|number| URL_SAFE_NO_PAD.decode(number).ok());
-    let (modulus, exponent) = (modulus?, exponent?);
+fn rsa(jwk: &Map<String, Value>) -> Option<KeyMaterial> {
+    let (mut n, e) = (decoded(jwk, "n")?, decoded(jwk, "e")?);
     // Some issuers add leading zeros.
-    let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
-    Some(DecodingKey::from_rsa_raw_components(modulus.get(zeros..)?, &exponent))
+    let zeros = n.iter().take_while(|byte| **byte == 0).count();
+    n.drain(..zeros);
+    Some(KeyMaterial::Rsa(RsaPublicKeyComponents { n, e }))
 }
 
-fn ec(jwk: &Map<String, Value>) -> Option<DecodingKey> {
-    DecodingKey::from_ec_components(text(jwk, "x")?, text(jwk, "y")?).ok()
+/// Returns a point of a curve in its uncompressed form.
+fn ec_point(jwk: &Map<String, Value>) -> Option<Vec<u8>> {
+    Some([vec![4], decoded(jwk, "x")?, decoded(jwk, "y")?].concat())
 }
 
 #[cfg(test)]

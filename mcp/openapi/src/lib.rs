@@ -7,8 +7,8 @@
 //!
 //! Files, in reading order: `document/` (files, references, Swagger 2.0 and OpenAPI 3.x), `operation.rs`, `schema/`
 //! (JSON Schema: keywords, merging, subtypes, short forms), `selection.rs`, `bridge/` (one call from its arguments to its
-//! result), `entries.rs`, `three_tools/` and `resources.rs` (the entries), `request/`, `upstream/` (address, credential,
-//! retries, redirects, masking of secrets), `reply/`, `paging.rs`, `cursor.rs`, `budget.rs`, `confirm.rs`.
+//! result), `entries.rs`, `three_tools/` and `resources.rs` (the entries), `request/`, `reply/`, `paging.rs`, `cursor.rs`,
+//! `budget.rs`, `confirm.rs`. Requests are sent by `net/upstream`.
 
 mod bridge;
 mod budget;
@@ -24,8 +24,11 @@ mod resources;
 mod schema;
 mod selection;
 mod three_tools;
-mod upstream;
 
+pub use bindpost_net_upstream::{
+    Credential, CredentialSource, Redirects, Secret, Upstream, UpstreamBuilder, UpstreamError,
+    UpstreamLimits, UpstreamRequest, UpstreamResponse,
+};
 pub use bridge::{AsksIf, Bridge, BridgeBuilder, BridgeError, Conceal, ToolForm};
 pub use budget::count_fitting;
 pub use confirm::confirm;
@@ -39,10 +42,6 @@ pub use reply::FailureKind;
 pub use request::{RequestError, body_argument, build_request};
 pub use schema::{SchemaPurpose, Subtype};
 pub use selection::OperationSelection;
-pub use upstream::{
-    Credential, CredentialSource, Redirects, Secret, Upstream, UpstreamBuilder, UpstreamError,
-    UpstreamLimits, UpstreamRequest, UpstreamResponse,
-};
 
 /// Compiles the examples in `docs/openapi.md`.
 #[cfg(doctest)]

@@ -11,7 +11,7 @@ use crate::bridge::BridgeState;
 use crate::bridge::offered::OfferedOperation;
 use crate::operation::{ParameterLocation, ResponseStatus};
 use crate::paging::{self, PageCursor, PageOptions};
-use crate::upstream::UpstreamResponse;
+use bindpost_net_upstream::UpstreamResponse;
 
 pub(crate) use body::{DecodedBody, ExpectedBody, media_type};
 pub(crate) use failure::CallFailure;

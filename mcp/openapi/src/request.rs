@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde_json::{Map, Value};
 
 use crate::operation::{Operation, Parameter, ParameterLocation, ParameterStyle, ResponseStatus};
-use crate::upstream::UpstreamRequest;
+use bindpost_net_upstream::UpstreamRequest;
 use value::{ValueEncoding, encode_value, pairs};
 
 /// Headers that callers cannot set: those of the connection, those with credentials, and those that make

@@ -7,24 +7,27 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bindpost_azure_hosting::identity::{AzureIdentity, Secret, error_chain};
+use bindpost_azure_hosting::identity::AzureIdentity;
+use bindpost_net_upstream::{RetryPolicy, RetryState, Secret, error_chain, retry_after};
 use bytes::{Bytes, BytesMut};
 use chrono::Utc;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, ClientBuilder, Method, Response, StatusCode, Url, Version, redirect};
+use tokio::time::Instant;
 
 use super::BlobSettings;
 use super::connection::{StorageAccount, StorageCredential};
 use super::endpoint::BlobEndpoint;
 use super::error::{BlobError, BlobFailure, BlobOperation};
 use super::path::BlobPath;
-use super::retry::{RetryState, parse_retry_after};
 use super::shared_key::SharedKey;
 
 /// The resource for which access tokens are requested.
 pub const RESOURCE: &str = "https://storage.azure.com/";
 /// The version of the API. It is old enough for every emulator and new enough for blobs of 5,000 MiB.
 const VERSION: &str = "2020-10-02";
+/// The maximum time between the start of the first attempt and of the last.
+const RETRY_WINDOW: Duration = Duration::from_secs(10);
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// How often one write creates its container, which may be deleted before the write.
 const MAX_CREATIONS: u32 = 3;
@@ -66,12 +69,12 @@ impl AzureStore {
 
     /// Reads a whole blob, if it exists.
     pub async fn read(&self, path: &BlobPath) -> Result<Option<Bytes>, BlobError> {
-        let mut tries = RetryState::start();
+        let mut tries = start_tries();
         let read = async {
             loop {
                 match self.get(path).await {
                     Ok(found) => return Ok(found),
-                    Err(failure) => tries.pause_after(failure).await?,
+                    Err(failure) => pause_after(failure, &mut tries).await?,
                 }
             }
         };
@@ -83,7 +86,7 @@ impl AzureStore {
 
     /// Writes a whole blob. A retry is safe, because it writes the same blob.
     pub async fn write(&self, path: &BlobPath, data: Bytes) -> Result<(), BlobError> {
-        let mut tries = RetryState::start();
+        let mut tries = start_tries();
         let write = async {
             let mut creations = 0;
             loop {
@@ -98,7 +101,7 @@ impl AzureStore {
                     }
                     Err(failure) => failure,
                 };
-                tries.pause_after(failure).await?;
+                pause_after(failure, &mut tries).await?;
             }
         };
         let result = self.with_time_limit(write).await;
@@ -244,6 +247,19 @@ impl AzureStore {
     }
 }
 
+/// Begins the attempts of one operation.
+fn start_tries() -> RetryState {
+    let until = Instant::now() + RETRY_WINDOW;
+    let pause = Duration::from_millis(200);
+    RetryState::start(RetryPolicy { tries: 3, pause, retry_after: RETRY_WINDOW, until })
+}
+
+/// Waits until the next attempt may begin, or returns the failure if there is none.
+async fn pause_after(failure: BlobFailure, tries: &mut RetryState) -> Result<(), BlobFailure> {
+    tracing::debug!(%failure, attempt = tries.attempts(), "a request to the storage service failed");
+    if failure.is_transient() && tries.wait(failure.retry_after()).await { Ok(()) } else { Err(failure) }
+}
+
 /// Returns whether a truncated body can be distinguished from a complete one.
 fn marks_its_end(response: &Response) -> bool {
     response.version() >= Version::HTTP_2
@@ -265,7 +281,7 @@ fn response_failure(response: Response) -> BlobFailure {
     BlobFailure::Answer {
         status: response.status(),
         code: text("x-ms-error-code").filter(is_word).map(str::to_owned),
-        retry_after: text("retry-after").and_then(|value| parse_retry_after(value, text("date"), Utc::now())),
+        retry_after: retry_after(response.headers()),
     }
 }
 
@@ -279,11 +295,13 @@ fn lacks_container(failure: &BlobFailure) -> bool {
 
 fn build_client(endpoint: &BlobEndpoint) -> Result<Client, reqwest::Error> {
     let builder = || -> ClientBuilder {
-        let builder = Client::builder()
+        let builder = bindpost_net_upstream::client_builder()
             .user_agent(concat!("bindpost/", env!("CARGO_PKG_VERSION")))
             // A redirect would send our signature to another server.
             .redirect(redirect::Policy::none())
             .referer(false)
+            // A blob is what was stored, even if its properties say that it is compressed.
+            .no_gzip()
             .connect_timeout(CONNECT_TIME);
         if endpoint.is_loopback() { builder.no_proxy() } else { builder }
     };

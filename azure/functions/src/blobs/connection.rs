@@ -1,6 +1,7 @@
 //! [`StorageConnection`]: resolves a binding's `connection` by the settings that it names.
 
-use bindpost_azure_hosting::identity::{Secret, TokenSource};
+use bindpost_azure_hosting::identity::TokenSource;
+use bindpost_net_upstream::Secret;
 use reqwest::Url;
 
 use super::connection_string;
@@ -104,8 +105,7 @@ impl StorageConnection {
         let prefixed = format!("AzureWebJobs{name}");
         for setting in [prefixed.as_str(), name] {
             if let Some((setting, value)) = connection_string_of(setting, lookup) {
-                return connection_string::parse(&value)
-                    .map(|parsed| parsed.into_connection(&setting))
+                return connection_string::parse(&setting, &value)
                     .map_err(|problem| ConnectionSettingError::new(setting, problem));
             }
             if let Some(account) = identity_of(setting, lookup)? {

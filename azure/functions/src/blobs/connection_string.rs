@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use bindpost_azure_hosting::identity::Secret;
+use bindpost_net_upstream::Secret;
 use reqwest::Url;
 
 use super::connection::{StorageAccount, StorageConnection, StorageCredential};
@@ -24,26 +24,9 @@ const PARTS: [&str; 8] = [
     "SharedAccessSignature",
 ];
 
-/// A parsed connection string.
-#[derive(Debug)]
-pub(crate) enum ParsedConnectionString {
-    Development { host: Option<Url> },
-    Account(StorageAccount),
-}
-
-impl ParsedConnectionString {
-    pub(crate) fn into_connection(self, setting: &str) -> StorageConnection {
-        match self {
-            ParsedConnectionString::Development { host } => {
-                StorageConnection::Development { setting: setting.to_owned(), host }
-            }
-            ParsedConnectionString::Account(account) => StorageConnection::Account(account),
-        }
-    }
-}
-
-/// Parses a connection string. An error names the part but not its value, which may contain a secret.
-pub(crate) fn parse(text: &str) -> Result<ParsedConnectionString, String> {
+/// Parses the connection string of a setting. An error names the part but not its value, which may contain a
+/// secret.
+pub(crate) fn parse(setting: &str, text: &str) -> Result<StorageConnection, String> {
     let parts = split(text)?;
     let part = |name: &str| parts.get(name).copied();
     if let Some(value) = part("UseDevelopmentStorage") {
@@ -51,7 +34,7 @@ pub(crate) fn parse(text: &str) -> Result<ParsedConnectionString, String> {
             return Err("UseDevelopmentStorage can only be true; otherwise remove it".into());
         }
         let host = part("DevelopmentStorageProxyUri").map(development_host).transpose()?;
-        return Ok(ParsedConnectionString::Development { host });
+        return Ok(StorageConnection::Development { setting: setting.to_owned(), host });
     }
     let endpoint = endpoint(&parts)?;
     let credential = match (part("AccountKey"), part("SharedAccessSignature")) {
@@ -71,7 +54,7 @@ pub(crate) fn parse(text: &str) -> Result<ParsedConnectionString, String> {
         }
     };
     StorageAccount::new(endpoint, credential)
-        .map(ParsedConnectionString::Account)
+        .map(StorageConnection::Account)
         .map_err(|problem| format!("BlobEndpoint {problem}"))
 }
 
@@ -172,7 +155,7 @@ mod tests {
             ),
             ("BlobEndpoint=https://h.example/;SharedAccessSignature=?sv=1&sig=a%2Bb%3D", "https://h.example"),
         ] {
-            let Ok(ParsedConnectionString::Account(account)) = parse(text) else { panic!("{text}") };
+            let Ok(StorageConnection::Account(account)) = parse("A", text) else { panic!("{text}") };
             assert_eq!(account.endpoint().to_string(), expected);
         }
     }
@@ -200,7 +183,7 @@ mod tests {
             ("UseDevelopmentStorage=hush", "UseDevelopmentStorage"),
             ("UseDevelopmentStorage=true;DevelopmentStorageProxyUri=hush", "DevelopmentStorageProxyUri"),
         ] {
-            let problem = parse(text).unwrap_err();
+            let problem = parse("A", text).unwrap_err();
             assert!(problem.contains(words), "{text}: {problem}");
             assert!(!problem.contains("hush") && !problem.contains("aHVzaA"), "{text}: {problem}");
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bindpost_azure_hosting::identity::is_loopback;
+use bindpost_net_upstream::is_loopback;
 use reqwest::Url;
 
 use super::path::BlobPath;

@@ -1,6 +1,7 @@
 //! Reads the identity of a connection from its group of settings, such as `Storage__credential`.
 
-use bindpost_azure_hosting::identity::{Secret, SettingError, TokenSource, authority, parse_address};
+use bindpost_azure_hosting::identity::{SettingError, TokenSource, authority, managed_sources};
+use bindpost_net_upstream::Secret;
 use reqwest::Url;
 
 use super::connection::ConnectionSettingError;
@@ -47,23 +48,11 @@ impl<'a> IdentitySettings<'a> {
         if self.setting_value("AZURE_FEDERATED_TOKEN_FILE").is_some() {
             return Ok(vec![self.workload()?]);
         }
-        match self.managed()? {
-            machine @ TokenSource::VirtualMachine { .. } => Ok(vec![machine, TokenSource::azure_cli()]),
-            app => Ok(vec![app]),
-        }
+        Ok(managed_sources(&|name| self.setting_value(name), self.member("clientId"))?)
     }
 
     fn managed(&self) -> Result<TokenSource, ConnectionSettingError> {
-        let client_id = self.member("clientId");
-        match (self.setting_value("IDENTITY_ENDPOINT"), self.setting_value("IDENTITY_HEADER")) {
-            (Some(endpoint), Some(header)) => Ok(TokenSource::AppService {
-                // The platform's own service on the same host, which has no TLS.
-                endpoint: parse_address("IDENTITY_ENDPOINT", &endpoint)?,
-                header: Secret::new(header),
-                client_id,
-            }),
-            _ => Ok(TokenSource::virtual_machine(client_id)?),
-        }
+        Ok(TokenSource::managed(&|name| self.setting_value(name), self.member("clientId"))?)
     }
 
     fn workload(&self) -> Result<TokenSource, ConnectionSettingError> {

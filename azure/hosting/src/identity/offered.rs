@@ -1,8 +1,9 @@
 //! Finds the identity that the usual environment variables configure.
 
+use bindpost_net_upstream::{Secret, is_loopback};
 use reqwest::Url;
 
-use super::{Secret, TokenSource, is_loopback};
+use super::TokenSource;
 
 const AUTHORITY: &str = "https://login.microsoftonline.com/";
 /// The address of a virtual machine's identity service. It is never routed beyond the machine's host.
@@ -48,17 +49,32 @@ pub fn offered_sources(variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<
             token_file: file.into(),
         }]);
     }
-    if let (Some(endpoint), Some(header)) = (set("IDENTITY_ENDPOINT"), set("IDENTITY_HEADER")) {
-        // The platform's own service on the same host, which has no TLS.
-        let endpoint = parse_address("IDENTITY_ENDPOINT", &endpoint)?;
-        return Ok(vec![TokenSource::AppService { endpoint, header: Secret::new(header), client_id }]);
+    managed_sources(&set, client_id)
+}
+
+/// Returns the platform's managed identity, or that of a virtual machine and then the Azure CLI.
+pub fn managed_sources(
+    variable: &dyn Fn(&str) -> Option<String>,
+    client_id: Option<String>,
+) -> Result<Vec<TokenSource>, SettingError> {
+    match TokenSource::managed(variable, client_id)? {
+        machine @ TokenSource::VirtualMachine { .. } => Ok(vec![machine, TokenSource::azure_cli()]),
+        platform => Ok(vec![platform]),
     }
-    Ok(vec![TokenSource::virtual_machine(client_id)?, TokenSource::azure_cli()])
 }
 
 impl TokenSource {
-    /// Returns the managed identity of a virtual machine.
-    pub fn virtual_machine(client_id: Option<String>) -> Result<TokenSource, SettingError> {
+    /// Returns the managed identity: that of the platform if it sets its variables, or else that of a virtual
+    /// machine.
+    pub fn managed(
+        variable: &dyn Fn(&str) -> Option<String>,
+        client_id: Option<String>,
+    ) -> Result<TokenSource, SettingError> {
+        if let (Some(endpoint), Some(header)) = (variable("IDENTITY_ENDPOINT"), variable("IDENTITY_HEADER")) {
+            // The platform's own service on the same host, which has no TLS.
+            let endpoint = parse_address("IDENTITY_ENDPOINT", &endpoint)?;
+            return Ok(TokenSource::AppService { endpoint, header: Secret::new(header), client_id });
+        }
         let address = parse_address("the machine's identity service", VIRTUAL_MACHINE)?;
         Ok(TokenSource::VirtualMachine { address, client_id })
     }
@@ -83,7 +99,7 @@ pub fn authority(set: Option<&str>) -> Result<Url, SettingError> {
 }
 
 /// Parses the address in a variable.
-pub fn parse_address(variable: &'static str, address: &str) -> Result<Url, SettingError> {
+fn parse_address(variable: &'static str, address: &str) -> Result<Url, SettingError> {
     match Url::parse(address) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
         _ => Err(SettingError { variable, problem: "is neither an http nor an https address" }),

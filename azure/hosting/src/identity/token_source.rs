@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use bindpost_net_upstream::{Secret, error_chain, is_loopback};
 use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
 
-use super::secret::Secret;
-use super::{AccessToken, IdentityError, error_chain, is_loopback};
+use super::{AccessToken, IdentityError};
 
 /// The timeout for a virtual machine's identity service, which answers at once. Elsewhere requests get no
 /// response.

@@ -27,7 +27,11 @@ impl TestServer {
             .build()
             .unwrap();
         let (address, serving) = bind("127.0.0.1:0").await.unwrap().serve_in_background(server, settings);
-        TestServer { address, client: Client::builder().no_proxy().build().unwrap(), _serving: serving }
+        TestServer {
+            address,
+            client: bindpost_net_upstream::client_builder().no_proxy().build().unwrap(),
+            _serving: serving,
+        }
     }
 
     /// Returns the status of a call with these headers and the text of its result.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use bindpost_mcp_openapi::{Upstream, UpstreamRequest, UpstreamResponse};
+use bindpost_net_upstream::{Upstream, UpstreamRequest, UpstreamResponse};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use serde_json::Value;
 

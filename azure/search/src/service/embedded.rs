@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bindpost_azure_search_service::{SearchService, ServiceError, ServiceOptions, Upkeep, bind};
-use bindpost_mcp_openapi::{Credential, Secret, Upstream, UpstreamError, UpstreamLimits};
+use bindpost_net_upstream::{Credential, Secret, Upstream, UpstreamError, UpstreamLimits};
 use http::HeaderName;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;

@@ -1,8 +1,9 @@
 //! Failed calls of the search service: the kind, the message of the service, and a hint.
 
+use bindpost_mcp_openapi::CursorError;
 pub use bindpost_mcp_openapi::FailureKind as Kind;
-use bindpost_mcp_openapi::{CursorError, UpstreamError, UpstreamResponse};
 use bindpost_mcp_server::ToolError;
+use bindpost_net_upstream::{UpstreamError, UpstreamResponse};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 

@@ -3,10 +3,13 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use bindpost_mcp_openapi::{Credential, Upstream, UpstreamError, UpstreamLimits};
+use bindpost_net_upstream::{Credential, Upstream, UpstreamError, UpstreamLimits};
 use http::Uri;
 
 use crate::service::client::SearchClient;
+
+/// The resource of the access tokens of a service in Azure. The scope is `https://search.azure.com/.default`.
+pub const TOKEN_RESOURCE: &str = "https://search.azure.com";
 
 /// An invalid endpoint.
 #[derive(Debug, thiserror::Error)]

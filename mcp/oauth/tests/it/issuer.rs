@@ -38,7 +38,7 @@ impl TestIssuer {
             .expect("the tests need node");
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let url = within(lines.next_line()).await.unwrap().expect("the issuer did not start");
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let client = bindpost_net_upstream::client_builder().no_proxy().build().unwrap();
         TestIssuer { url, client, process }
     }
 

@@ -92,7 +92,7 @@ impl TestServer {
         let session_limits = SessionLimits { sweep: Duration::from_millis(100), ..SessionLimits::default() };
         let settings = Settings { auth, session_limits, ..Settings::default() };
         let (address, serving) = bind("127.0.0.1:0").await.unwrap().serve_in_background(server, settings);
-        let client = Client::builder().no_proxy().build().unwrap();
+        let client = bindpost_net_upstream::client_builder().no_proxy().build().unwrap();
         TestServer { address, client, _serving: serving }
     }
 

@@ -17,7 +17,7 @@ use crate::document::Document;
 use crate::entries;
 use crate::operation::Operation;
 use crate::selection::{OperationSelection, PathPattern};
-use crate::upstream::Upstream;
+use bindpost_net_upstream::Upstream;
 
 /// The default budgets of `tools/list` and of one response, in bytes.
 const LIST_BUDGET: usize = 40 * 1024;

@@ -13,7 +13,7 @@ use crate::operation::ParameterLocation;
 use crate::paging::{self, PageCursor};
 use crate::reply::{self, CallFailure, FailureKind};
 use crate::request;
-use crate::upstream::{UpstreamError, UpstreamRequest, UpstreamResponse};
+use bindpost_net_upstream::{UpstreamError, UpstreamRequest, UpstreamResponse};
 
 /// The maximum number of unknown arguments, and of known ones, that an error lists.
 const MOST_UNKNOWN: usize = 5;

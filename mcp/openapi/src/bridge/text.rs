@@ -1,6 +1,7 @@
 //! Texts of a document, converted to plain text. They are untrusted data. Their authors must not be able
 //! to hide content from readers or to mislead a model.
 
+use bindpost_net_upstream::is_invisible;
 use serde_json::Value;
 
 use crate::operation::Operation;
@@ -75,23 +76,6 @@ fn visible_character(character: char) -> Option<char> {
         character if is_invisible(character) => None,
         character => Some(character),
     }
-}
-
-/// Returns whether a character is invisible.
-pub(crate) fn is_invisible(character: char) -> bool {
-    matches!(
-        character,
-        '\u{ad}'
-            | '\u{61c}'
-            | '\u{180e}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{fe00}'..='\u{fe0f}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e0fff}'
-    )
 }
 
 /// Removes HTML: tags, comments, and the content of elements that are not displayed.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::upstream::Upstream;
+use bindpost_net_upstream::Upstream;
 use http::{HeaderMap, HeaderValue};
 use serde_json::json;
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::body::{self, decode, page_text};
 use super::without_nulls;
 use crate::bridge::text::{plain_text, sentences};
-use crate::upstream::{UpstreamResponse, retry_after};
+use bindpost_net_upstream::{UpstreamResponse, retry_after};
 
 /// The maximum length of a message, in characters.
 const LONGEST: usize = 1000;

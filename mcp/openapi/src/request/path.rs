@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::RequestError;
 use super::value::{ValueEncoding, encode_value};
 use crate::operation::{Operation, Parameter, ParameterLocation};
-use crate::upstream::{is_dot_segment, is_path_traversal};
+use bindpost_net_upstream::{is_dot_segment, is_path_traversal};
 
 /// Characters that are encoded in the literal parts of a path. Percent signs are kept, because documents
 /// contain encoded paths.

@@ -129,6 +129,14 @@ async fn a_body_that_ends_early_is_read_again() {
 }
 
 #[tokio::test]
+async fn a_compressed_blob_is_read_as_it_was_stored() {
+    let encoding = || vec![("content-encoding", "gzip".to_owned())];
+    let fake = Fake::start(move |_, _| Reply::With(200, encoding(), "stored".to_owned())).await;
+    let store = keyed(&fake.address(), &BlobSettings::default());
+    assert_eq!(store.read(&path("abc/a")).await.unwrap().unwrap(), "stored");
+}
+
+#[tokio::test]
 async fn retry_after_is_respected_up_to_the_limit() {
     let asking = |seconds: &'static str| {
         move |_: &fake::Seen, before: usize| match before {

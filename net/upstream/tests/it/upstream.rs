@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use bindpost_mcp_openapi::{Credential, CredentialSource, Secret, Upstream, UpstreamError, UpstreamLimits};
+use bindpost_net_upstream::{Credential, CredentialSource, Secret, Upstream, UpstreamError, UpstreamLimits};
 use http::{HeaderName, HeaderValue, Method};
 
 use crate::upstream_service::{Service, answer, get, post, quick};

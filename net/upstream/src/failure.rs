@@ -4,10 +4,9 @@ use std::error::Error as _;
 use std::io;
 use std::time::Duration;
 
-use super::reserved::ReservedAddressError;
+use crate::reserved::ReservedAddressError;
 
-/// The reason why a request got no response. The messages are for the model. They contain no addresses
-/// and no secrets.
+/// The reason why a request got no response. The messages contain no addresses and no secrets.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpstreamError {
@@ -42,7 +41,7 @@ pub enum UpstreamError {
 }
 
 impl UpstreamError {
-    pub(super) fn reserved() -> UpstreamError {
+    pub(crate) fn reserved() -> UpstreamError {
         UpstreamError::Address(
             "it is a link-local address or that of a metadata service, which may hand out credentials of this \
              machine, and a document may not use it; if it is intended, the operator has to configure it as the \
@@ -51,7 +50,7 @@ impl UpstreamError {
         )
     }
 
-    pub(super) fn exposed() -> UpstreamError {
+    pub(crate) fn exposed() -> UpstreamError {
         UpstreamError::Address(
             "credentials are not sent over plain http to another machine; use https, or allow plain http"
                 .to_owned(),
@@ -61,7 +60,7 @@ impl UpstreamError {
 
 /// An attempt without a response.
 #[derive(Debug)]
-pub(super) enum AttemptError {
+pub(crate) enum AttemptError {
     /// The connection failed, so the request was not processed.
     Unconnected(String),
     /// The connection broke, so the request may have been processed.
@@ -73,14 +72,14 @@ pub(super) enum AttemptError {
 impl AttemptError {
     /// Converts an error of the HTTP client. The message contains no address, unlike some of the client's
     /// own messages.
-    pub(super) fn from_reqwest(error: reqwest::Error, connect: Duration) -> AttemptError {
+    pub(crate) fn from_reqwest(error: reqwest::Error, connect: Duration) -> AttemptError {
         let (connecting, late, decoding) = (error.is_connect(), error.is_timeout(), error.is_decode());
         let unusable = error.is_builder();
-        if has_cause::<ReservedAddressError>(&error) {
+        if causes(&error).any(|cause| cause.is::<ReservedAddressError>()) {
             return AttemptError::Final(UpstreamError::reserved());
         }
         let kind = io_kind(&error);
-        let causes = causes(error);
+        let causes = error_chain(error);
         tracing::debug!(%causes, "no response from the upstream service");
         let text = match kind {
             _ if unusable => {
@@ -98,7 +97,7 @@ impl AttemptError {
     }
 
     /// Returns whether another attempt may succeed and does no harm.
-    pub(super) fn is_retryable(&self, repeatable: bool) -> bool {
+    pub(crate) fn is_retryable(&self, repeatable: bool) -> bool {
         match self {
             AttemptError::Unconnected(_) => true,
             AttemptError::Cut(_) => repeatable,
@@ -116,40 +115,23 @@ impl From<AttemptError> for UpstreamError {
     }
 }
 
-/// Returns an error and its causes in one line for the log, without the address, because that may contain
-/// a key.
-pub(super) fn causes(error: reqwest::Error) -> String {
+/// Returns an error of the HTTP client and its causes in one line for the log, without the address, because
+/// that may contain a key.
+pub fn error_chain(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
+    for cause in causes(&error) {
         text.push_str(": ");
         text.push_str(&cause.to_string());
-        source = cause.source();
     }
     text
 }
 
-/// Returns whether an error was caused by an error of this type.
-fn has_cause<E: std::error::Error + 'static>(error: &reqwest::Error) -> bool {
-    let mut source = error.source();
-    while let Some(cause) = source {
-        if cause.is::<E>() {
-            return true;
-        }
-        source = cause.source();
-    }
-    false
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(error.source(), |&cause| cause.source())
 }
 
 /// Returns the error kind of the operating system or of the decompression.
 fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
-    let mut source = error.source();
-    while let Some(cause) = source {
-        if let Some(error) = cause.downcast_ref::<io::Error>() {
-            return Some(error.kind());
-        }
-        source = cause.source();
-    }
-    None
+    causes(error).find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind)
 }

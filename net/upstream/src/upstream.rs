@@ -3,13 +3,6 @@
 //! One timeout covers the whole request: credential, attempts, delays, redirects and the response body.
 //! Dropping the future cancels the request and closes its connection.
 
-mod address;
-mod credential;
-mod failure;
-mod mask;
-mod reserved;
-mod retry;
-
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,13 +10,13 @@ use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use reqwest::{Client, Response, Url, redirect};
 use tokio::time::Instant;
 
-use address::BaseUrl;
-pub(crate) use address::{is_dot_segment, is_path_traversal};
-pub use credential::{Credential, CredentialSource, Secret};
-pub use failure::UpstreamError;
-use failure::{AttemptError, causes};
-use mask::SecretMask;
-pub(crate) use retry::retry_after;
+use crate::address::{self, BaseUrl};
+use crate::credential::{self, Credential};
+use crate::failure::{AttemptError, UpstreamError, error_chain};
+use crate::mask::SecretMask;
+use crate::reserved;
+use crate::retry::{self, RetryPolicy, RetryState};
+use crate::secret::Secret;
 
 /// The maximum number of redirects of one attempt.
 const REDIRECTS: u32 = 5;
@@ -120,7 +113,7 @@ pub struct UpstreamResponse {
 impl UpstreamResponse {
     /// Masks our credential in a text derived from the response. Removing something, such as markup, may
     /// have joined the parts of a credential.
-    pub(crate) fn masked(&self, text: String) -> String {
+    pub fn masked(&self, text: String) -> String {
         self.mask.mask_text(text)
     }
 }
@@ -176,7 +169,7 @@ impl UpstreamBuilder {
         if base.is_exposed() && !allow_plain && !matches!(credential, Credential::None) {
             return Err(UpstreamError::exposed());
         }
-        let mut client = Client::builder()
+        let mut client = crate::tls::client_builder()
             .user_agent(concat!("bindpost/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(limits.connect)
             .redirect(redirect::Policy::none())
@@ -188,7 +181,7 @@ impl UpstreamBuilder {
         if is_documented {
             client = client.dns_resolver(std::sync::Arc::new(reserved::UnreservedResolver));
         }
-        let client = client.build().map_err(|error| UpstreamError::Address(causes(error)))?;
+        let client = client.build().map_err(|error| UpstreamError::Address(error_chain(error)))?;
         let mask = SecretMask::new(&credential.sent_secrets(None));
         Ok(Upstream { client, base, credential, mask, limits, allow_plain })
     }
@@ -269,25 +262,19 @@ impl Upstream {
         {
             return Err(UpstreamError::exposed());
         }
-        let mut made = 1;
+        let UpstreamLimits { tries, pause, retry_after, .. } = self.limits;
+        let mut attempts = RetryState::start(RetryPolicy { tries, pause, retry_after, until });
         loop {
             let result = self.send_signed(&request, &url, redirects).await;
-            let asked = match &result {
-                Ok(answer) => answer.retry_after,
-                Err(_) => None,
+            let (retryable, asked) = match &result {
+                Ok(answer) => {
+                    (retry::is_retryable_status(answer.status, request.repeatable), answer.retry_after)
+                }
+                Err(broken) => (broken.is_retryable(request.repeatable), None),
             };
-            let again = match &result {
-                Ok(answer) => retry::is_retryable_status(answer.status, request.repeatable),
-                Err(broken) => broken.is_retryable(request.repeatable),
-            };
-            let pause = match again && made < self.limits.tries {
-                true => retry::retry_delay(&self.limits, made, asked, until),
-                false => None,
-            };
-            let Some(pause) = pause else { return result.map_err(UpstreamError::from) };
-            tracing::debug!(?pause, made, "retrying the upstream request");
-            tokio::time::sleep(pause).await;
-            made += 1;
+            if !retryable || !attempts.wait(asked).await {
+                return result.map_err(UpstreamError::from);
+            }
         }
     }
 

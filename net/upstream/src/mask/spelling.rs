@@ -361,7 +361,7 @@ fn skip_invisible(text: &[u8], at: usize) -> usize {
                 };
                 let letter = rest.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok());
                 match letter.and_then(|letter| letter.chars().next()) {
-                    Some(letter) if crate::bridge::text::is_invisible(letter) => length,
+                    Some(letter) if is_invisible(letter) => length,
                     _ => break,
                 }
             }
@@ -370,4 +370,21 @@ fn skip_invisible(text: &[u8], at: usize) -> usize {
         at += length;
     }
     at
+}
+
+/// Returns whether a character is invisible.
+pub fn is_invisible(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
 }

@@ -19,7 +19,7 @@ const NAMES: [&str; 7] = [
 ];
 
 /// Returns whether the host of an address is reserved. The URL parser has already normalised its spelling.
-pub(super) fn is_reserved(url: &Url) -> bool {
+pub(crate) fn is_reserved(url: &Url) -> bool {
     let Some(host) = url.host_str() else { return false };
     let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
     match host.parse::<IpAddr>() {
@@ -63,11 +63,11 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
 /// Resolves names and removes reserved addresses. It runs for every connection, so a name cannot change
 /// to a reserved address later.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct UnreservedResolver;
+pub(crate) struct UnreservedResolver;
 
 /// The error for a name that resolves only to reserved addresses.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ReservedAddressError;
+pub(crate) struct ReservedAddressError;
 
 impl fmt::Display for ReservedAddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{self, Poll};
 use std::time::Duration;
 
-use bindpost_mcp_openapi::{Credential, Upstream, UpstreamLimits, UpstreamRequest};
+use bindpost_net_upstream::{Credential, Upstream, UpstreamLimits, UpstreamRequest};
 use http::{HeaderMap, Method};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Bytes, Frame, Incoming};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use bindpost_mcp_openapi::{Credential, Upstream, UpstreamError, UpstreamLimits};
+use bindpost_net_upstream::{Credential, Upstream, UpstreamError, UpstreamLimits};
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket};

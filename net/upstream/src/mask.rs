@@ -17,6 +17,7 @@ use http::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value};
 
 use spelling::SecretPattern;
+pub use spelling::is_invisible;
 
 /// The replacement for a secret.
 const MASK: &str = "(secret)";
@@ -36,7 +37,7 @@ impl std::fmt::Debug for SecretMask {
 
 impl SecretMask {
     /// Masks these secrets. Secrets shorter than six bytes are ignored.
-    pub(super) fn new(secrets: &[String]) -> SecretMask {
+    pub(crate) fn new(secrets: &[String]) -> SecretMask {
         let mut spellings = Vec::new();
         for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST) {
             spellings.push(SecretPattern::new(secret));
@@ -48,7 +49,7 @@ impl SecretMask {
     }
 
     /// Masks the secrets in the headers and the body of a response.
-    pub(super) fn mask_response(&self, headers: &mut HeaderMap, body: &mut Bytes) {
+    pub(crate) fn mask_response(&self, headers: &mut HeaderMap, body: &mut Bytes) {
         if self.0.is_empty() {
             return;
         }

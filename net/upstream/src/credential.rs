@@ -10,30 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use reqwest::Url;
 
-use super::address::without_parameter;
-use super::failure::{AttemptError, UpstreamError};
-
-/// Text that must not appear in logs.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Wraps a secret.
-    pub fn new(text: impl Into<String>) -> Secret {
-        Secret(text.into())
-    }
-
-    /// Returns the secret. Use it only to send it.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(secret)")
-    }
-}
+use crate::address::without_parameter;
+use crate::failure::{AttemptError, UpstreamError};
+use crate::secret::Secret;
 
 /// The credential for the service. It is sent only to the origin of the base address.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +41,7 @@ pub trait CredentialSource: Send + Sync + fmt::Debug {
     fn refused(&self, authorization: &Secret);
 }
 
-pub(super) async fn request_authorization(source: &dyn CredentialSource) -> Result<Secret, AttemptError> {
+pub(crate) async fn request_authorization(source: &dyn CredentialSource) -> Result<Secret, AttemptError> {
     source.authorization().await.map_err(|reason| {
         tracing::warn!(%reason, "no credential for the upstream service");
         AttemptError::Final(UpstreamError::NoCredential(reason))
@@ -71,7 +50,7 @@ pub(super) async fn request_authorization(source: &dyn CredentialSource) -> Resu
 
 impl Credential {
     /// Adds the credential to a request. It replaces what the request has in its place.
-    pub(super) fn sign(
+    pub(crate) fn sign(
         &self,
         url: Url,
         headers: &mut HeaderMap,
@@ -108,7 +87,7 @@ impl Credential {
     }
 
     /// Returns the parts of the credential that a service could repeat, without the scheme.
-    pub(super) fn sent_secrets(&self, authorization: Option<&Secret>) -> Vec<String> {
+    pub(crate) fn sent_secrets(&self, authorization: Option<&Secret>) -> Vec<String> {
         match self {
             Credential::None => Vec::new(),
             Credential::Header(_, secret) | Credential::Query(_, secret) | Credential::Bearer(secret) => {

@@ -6,16 +6,16 @@ use http::{HeaderMap, StatusCode, header};
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
 
-use super::UpstreamError;
-use super::reserved::is_reserved;
+use crate::failure::UpstreamError;
+use crate::reserved::is_reserved;
 
 /// The address below which all requests go.
 #[derive(Clone, Debug)]
-pub(super) struct BaseUrl(Url);
+pub(crate) struct BaseUrl(Url);
 
 impl BaseUrl {
     /// Parses an `http` or `https` address without user, query and fragment.
-    pub(super) fn parse(text: &str) -> Result<BaseUrl, UpstreamError> {
+    pub(crate) fn parse(text: &str) -> Result<BaseUrl, UpstreamError> {
         let refused = |problem: &str| {
             let fix = "write it like https://api.example.com/v1";
             Err(UpstreamError::Address(format!("{problem}; {fix}")))
@@ -36,28 +36,26 @@ impl BaseUrl {
         Ok(BaseUrl(url))
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         self.0.as_str()
     }
 
     /// Returns whether requests can be read in transit.
-    pub(super) fn is_exposed(&self) -> bool {
+    pub(crate) fn is_exposed(&self) -> bool {
         self.0.scheme() == "http" && !self.is_loopback()
     }
 
     /// Returns whether the address is on this machine.
-    pub(super) fn is_loopback(&self) -> bool {
-        let Some(host) = self.0.host_str() else { return false };
-        let address = host.trim_start_matches('[').trim_end_matches(']');
-        host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    pub(crate) fn is_loopback(&self) -> bool {
+        is_loopback(&self.0)
     }
 
     /// Returns whether documents may not use this address.
-    pub(super) fn is_reserved(&self) -> bool {
+    pub(crate) fn is_reserved(&self) -> bool {
         is_reserved(&self.0)
     }
 
-    pub(super) fn is_same_origin(&self, url: &Url) -> bool {
+    pub(crate) fn is_same_origin(&self, url: &Url) -> bool {
         // A user in an address would be sent as a credential.
         url.origin() == self.0.origin() && url.username().is_empty() && url.password().is_none()
     }
@@ -66,7 +64,7 @@ impl BaseUrl {
     ///
     /// Paths are already encoded and are checked again here. A path that the URL parser could interpret
     /// differently, or that leaves the base address, is always rejected.
-    pub(super) fn join(&self, path: &str) -> Result<Url, UpstreamError> {
+    pub(crate) fn join(&self, path: &str) -> Result<Url, UpstreamError> {
         let refused = |problem: &str| UpstreamError::Address(format!("the path of the request {problem}"));
         if !path.starts_with('/') {
             return Err(refused("does not begin with a slash"));
@@ -87,7 +85,7 @@ impl BaseUrl {
     }
 
     /// Returns the path and query of an address below the base address.
-    pub(super) fn path_below(&self, url: &Url) -> Option<String> {
+    pub(crate) fn path_below(&self, url: &Url) -> Option<String> {
         if !self.is_same_origin(url) {
             return None;
         }
@@ -103,7 +101,7 @@ impl BaseUrl {
 
     /// Like `path_below`, for an address from a response. A service may decode what the URL parser keeps,
     /// so path traversal is rejected in every spelling.
-    pub(super) fn safe_path_below(&self, url: &Url) -> Option<String> {
+    pub(crate) fn safe_path_below(&self, url: &Url) -> Option<String> {
         self.path_below(url).filter(|path| {
             let path = path.split('?').next().unwrap_or_default();
             let decoded = percent_decode_str(path).decode_utf8_lossy();
@@ -112,8 +110,15 @@ impl BaseUrl {
     }
 }
 
+/// Returns whether an address is on this machine.
+pub fn is_loopback(url: &Url) -> bool {
+    let Some(host) = url.host_str() else { return false };
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
 /// Returns whether a path segment is `.` or `..`, plain or encoded.
-pub(crate) fn is_dot_segment(segment: &str) -> bool {
+pub fn is_dot_segment(segment: &str) -> bool {
     let mut segment = segment.to_owned();
     // Some services decode twice.
     for _ in 0..3 {
@@ -130,7 +135,7 @@ pub(crate) fn is_dot_segment(segment: &str) -> bool {
 }
 
 /// Returns whether a text contains path traversal.
-pub(crate) fn is_path_traversal(text: &str) -> bool {
+pub fn is_path_traversal(text: &str) -> bool {
     // Some services drop segment parameters before they check dots, so `..;x/` goes up too.
     let is_up = |piece: &str| piece.split(';').next().unwrap_or_default().trim() == "..";
     let goes_up = |text: &str| text.split(['/', '\\']).any(is_up);
@@ -149,7 +154,7 @@ pub(crate) fn is_path_traversal(text: &str) -> bool {
 }
 
 /// Returns the target of a redirect response.
-pub(super) fn redirect_target(status: StatusCode, headers: &HeaderMap, url: &Url) -> Option<Url> {
+pub(crate) fn redirect_target(status: StatusCode, headers: &HeaderMap, url: &Url) -> Option<Url> {
     if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;
     }
@@ -160,7 +165,7 @@ pub(super) fn redirect_target(status: StatusCode, headers: &HeaderMap, url: &Url
 }
 
 /// Removes a query parameter from an address. The others stay unchanged.
-pub(super) fn without_parameter(mut url: Url, name: &str) -> Url {
+pub(crate) fn without_parameter(mut url: Url, name: &str) -> Url {
     let is_it = |piece: &str| {
         let written = piece.split('=').next().unwrap_or_default().replace('+', " ");
         percent_decode_str(&written).decode_utf8_lossy() == name

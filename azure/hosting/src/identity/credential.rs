@@ -1,41 +1,34 @@
-//! Authentication at the service with access tokens of Entra ID instead of a key.
+//! [`EntraCredential`]: authentication at an upstream service with access tokens of Entra ID instead of a key.
 
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 
-use bindpost_azure_hosting::identity::{self, AzureIdentity, IdentityError, SettingError, offered_sources};
-use bindpost_mcp_openapi::{CredentialSource, Secret};
+use bindpost_net_upstream::{CredentialSource, Secret};
 
-/// The resource of the access tokens. The scope is `https://search.azure.com/.default`.
-const RESOURCE: &str = "https://search.azure.com";
+use super::{AzureIdentity, IdentityError, SettingError, offered_sources};
 
-/// Access tokens for Azure AI Search, cached until shortly before they expire.
+/// Access tokens for one service, cached until shortly before they expire.
 #[derive(Debug)]
 pub struct EntraCredential {
     identity: AzureIdentity,
     /// The token that the service rejected. It is discarded before the next token is returned.
-    refused: Mutex<Option<identity::Secret>>,
+    refused: Mutex<Option<Secret>>,
 }
 
 /// An error in the configuration of the identity.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
+    /// An environment variable has an invalid value.
     #[error("{0}")]
     Setting(#[from] SettingError),
+    /// The identity cannot be used.
     #[error("{0}")]
     Identity(#[from] IdentityError),
 }
 
 impl EntraCredential {
-    /// Uses the identity of the usual environment variables; see [`offered_sources`]. No token is
-    /// requested yet.
-    pub fn from_variables(
-        variable: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<EntraCredential, CredentialError> {
-        EntraCredential::for_resource(RESOURCE, variable)
-    }
-
-    /// Does the same for another service than search, with the resource of its tokens.
+    /// Uses the identity of the usual environment variables; see [`offered_sources`]. The resource of the
+    /// tokens is that of the service, such as `https://search.azure.com`. No token is requested yet.
     pub fn for_resource(
         resource: &str,
         variable: &dyn Fn(&str) -> Option<String>,
@@ -60,7 +53,7 @@ impl CredentialSource for EntraCredential {
     }
 
     fn refused(&self, authorization: &Secret) {
-        let token = authorization.reveal().strip_prefix("Bearer ").map(identity::Secret::new);
+        let token = authorization.reveal().strip_prefix("Bearer ").map(Secret::new);
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = token;
     }
 }
