@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::attributes::{ATTRIBUTES, apply_attributes, response_json};
 use super::field::{FieldType, IndexField, PrimitiveType};
-use super::json::{ObjectReader, invalid_definition};
+use super::problem::{DefinitionObject, invalid_definition, read_object};
 use crate::ApiError;
 
 const ROOT_FIELDS: usize = 1000;
@@ -40,7 +40,7 @@ const TYPES: [(&str, FieldType); 21] = [
 ];
 
 /// Returns the name of a type in definitions.
-pub(crate) fn type_name(kind: FieldType) -> &'static str {
+pub fn type_name(kind: FieldType) -> &'static str {
     TYPES.iter().find(|(_, known)| *known == kind).map_or("Edm.String", |(name, _)| name)
 }
 
@@ -112,19 +112,12 @@ impl FieldParser {
             "" => "a field of the index".to_owned(),
             above => format!("a subfield of '{above}'"),
         };
-        let name = ObjectReader::new(value, &place)?.required_text("name")?;
+        let name = read_object(value, &place)?.required_text("name")?;
         check_name(name, above)?;
         let path = if above.is_empty() { name.to_owned() } else { format!("{above}/{name}") };
         let place = format!("field '{path}'");
-        let given = ObjectReader::new(value, &place)?;
-        if let Some(unknown) =
-            given.members().keys().find(|key| !key.contains('@') && !ATTRIBUTES.contains(&key.as_str()))
-        {
-            return Err(invalid_definition(format!(
-                "{place} has the property '{unknown}', which does not exist. The properties of fields are: {}.",
-                ATTRIBUTES.join(", ")
-            )));
-        }
+        let given = read_object(value, &place)?;
+        given.allow_only(&ATTRIBUTES)?;
         self.fields += 1;
         if self.fields > ALL_FIELDS {
             return Err(invalid_definition(format!(
@@ -136,7 +129,7 @@ impl FieldParser {
         field.multiple = multiple || kind.is_collection();
         match kind {
             FieldType::Complex | FieldType::ManyComplex => {
-                check_complex(given, &place)?;
+                check_complex(&given, &place)?;
                 self.check_complex_limits(kind, &place, depth)?;
                 let (fields, answers) =
                     self.level(given.list("fields")?, &path, field.multiple, depth + 1)?;
@@ -154,8 +147,8 @@ impl FieldParser {
                 }
                 field.path = path;
                 field.below_collection = multiple;
-                apply_attributes(&mut field, given, &place, above.is_empty())?;
-                let answer = response_json(&field, given);
+                apply_attributes(&mut field, &given, &place, above.is_empty())?;
+                let answer = response_json(&field, &given);
                 Ok((field, answer))
             }
         }
@@ -210,7 +203,7 @@ fn parse_type(name: &str, place: &str) -> Result<FieldType, ApiError> {
     }
 }
 
-fn check_complex(given: ObjectReader, place: &str) -> Result<(), ApiError> {
+fn check_complex(given: &DefinitionObject<'_>, place: &str) -> Result<(), ApiError> {
     if given.list("fields")?.is_empty() {
         return Err(invalid_definition(format!(
             "{place} is complex and needs at least one subfield in 'fields'."
@@ -218,7 +211,7 @@ fn check_complex(given: ObjectReader, place: &str) -> Result<(), ApiError> {
     }
     for attribute in ATTRIBUTES {
         let allowed = matches!(attribute, "name" | "type" | "fields");
-        let empty = given.get(attribute).is_none_or(|value| value.as_array().is_some_and(Vec::is_empty));
+        let empty = given.value(attribute).is_none_or(|value| value.as_array().is_some_and(Vec::is_empty));
         if !allowed && !empty {
             return Err(invalid_definition(format!(
                 "{place} is complex and cannot have '{attribute}'. Set it on the subfields."

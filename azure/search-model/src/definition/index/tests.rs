@@ -132,7 +132,10 @@ fn attributes_that_do_not_match_the_type_are_rejected_by_name() {
     for (field, reason) in [
         (json!({"name": "b", "type": "Edm.Foo"}), "unknown type 'Edm.Foo'. The types are: Edm.String"),
         (json!({"name": "b", "type": "Edm.Single"}), "unknown type 'Edm.Single'"),
-        (json!({"name": "b", "type": "Edm.String", "filterble": true}), "the property 'filterble'"),
+        (
+            json!({"name": "b", "type": "Edm.String", "filterble": true}),
+            "'filterble' of field 'b' is unknown",
+        ),
         (json!({"name": "b", "type": "Edm.Int32", "searchable": true}), "cannot be searchable"),
         (json!({"name": "b", "type": "Collection(Edm.Int32)", "sortable": true}), "cannot be sortable"),
         (
@@ -177,12 +180,9 @@ fn attributes_that_do_not_match_the_type_are_rejected_by_name() {
         (json!({"name": "b", "type": "Edm.Int32", "normalizer": "lowercase"}), "'normalizer'"),
         (json!({"name": "b", "type": "Edm.String", "synonymMaps": ["x", "y"]}), "at most one"),
         (json!({"name": "b", "type": "Edm.Int32", "synonymMaps": ["x"]}), "only searchable text"),
-        (
-            json!({"name": "b", "type": "Edm.String", "filterable": "yes"}),
-            "must be true or false, not a string",
-        ),
-        (json!({"name": "b"}), "needs a non-empty 'type'"),
-        (json!("b"), "must be a JSON object"),
+        (json!({"name": "b", "type": "Edm.String", "filterable": "yes"}), "must be true or false, not 'yes'"),
+        (json!({"name": "b"}), "'type' of field 'b' is required"),
+        (json!("b"), "must be an object, not a string"),
     ] {
         let message = field_refusal(field);
         assert!(message.contains(reason), "{message}");
@@ -279,10 +279,13 @@ fn invalid_scoring_profiles_are_rejected_by_field_and_rule() {
         (json!({"name": "p", "text": {"weights": {"rating": 1}}}), "not searchable text"),
         (json!({"name": "p", "text": {"weights": {"title": 0}}}), "must be greater than 0"),
         (json!({"name": "p", "functionAggregation": "median"}), "'median'"),
-        (json!({}), "non-empty 'name'"),
-        (function(json!({"boost": 1})), "'boost' is 1"),
-        (function(json!({"boost": -2})), "'boost' is -2"),
-        (function(json!({"boost": null})), "needs the number 'boost'"),
+        (json!({}), "'name' of a scoring profile is required"),
+        (function(json!({"boost": 1})), "different from 1, not 1"),
+        (function(json!({"boost": -2})), "greater than 0 and different from 1, not -2"),
+        (
+            function(json!({"boost": null})),
+            "'boost' of the function on field 'rating' of scoring profile 'p' is required",
+        ),
         (function(json!({"fieldName": "title"})), "magnitude functions need a field of type Edm.Double"),
         (function(json!({"fieldName": "nothing"})), "no field 'nothing'"),
         (function(json!({"fieldName": "rooms/beds"})), "below a collection"),
@@ -291,7 +294,7 @@ fn invalid_scoring_profiles_are_rejected_by_field_and_rule() {
         (function(json!({"magnitude": null})), "'magnitude' of"),
         (
             function(json!({"magnitude": {"boostingRangeStart": 1, "boostingRangeEnd": 1}})),
-            "ends must differ",
+            "'magnitude.boostingRangeEnd'",
         ),
         (
             function(

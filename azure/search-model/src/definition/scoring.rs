@@ -1,9 +1,10 @@
 //! Scoring profiles: field weights, and functions of field values.
 
+use bindpost_net_json::JsonPlace;
 use serde_json::Value;
 
 use super::field::{FieldType, IndexField, IndexSchema, PrimitiveType};
-use super::json::{ObjectReader, invalid_definition};
+use super::problem::{DefinitionError, DefinitionObject, invalid_definition, read_object};
 use crate::ApiError;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -61,41 +62,33 @@ pub enum ScoringAggregation {
 
 impl ScoringProfile {
     pub(super) fn parse(json: &Value, schema: &IndexSchema) -> Result<Self, ApiError> {
-        let name =
-            ObjectReader::new(json, "Every element of 'scoringProfiles'")?.required_text("name").map_err(
-                |_| invalid_definition("Every element of 'scoringProfiles' needs a non-empty 'name'."),
-            )?;
+        let name = read_object(json, "a scoring profile")?.required_text("name")?;
         let place = format!("scoring profile '{name}'");
-        let profile = ObjectReader::new(json, &place)?;
+        let profile = read_object(json, &place)?;
         let mut weights = Vec::new();
-        if let Some(text) = profile.get("text") {
-            let place = format!("'text' of {place}");
-            let text = ObjectReader::new(text, &place)?;
-            if let Some(given) = text.get("weights") {
-                let place = format!("'weights' of {place}");
-                let given = ObjectReader::new(given, &place)?;
-                for path in given.members().keys() {
-                    let weight = given.required_number(path)?;
-                    weights.push((path.clone(), check_weight(&place, path, weight, schema)?));
-                }
+        if let Some(text) = profile.object("text")?
+            && let Some(given) = text.object("weights")?
+        {
+            for path in given.members().keys() {
+                let weight = given.required_number(path)?;
+                weights.push((path.clone(), check_weight(given.place(), path, weight, schema)?));
             }
         }
         let mut functions = Vec::new();
         for function in profile.list("functions")? {
             functions.push(ScoringFunction::parse(function, &place, schema)?);
         }
-        let aggregation = match profile.text("functionAggregation")? {
-            None | Some("sum") => ScoringAggregation::Sum,
-            Some("average") => ScoringAggregation::Average,
-            Some("minimum") => ScoringAggregation::Minimum,
-            Some("maximum") => ScoringAggregation::Maximum,
-            Some("firstMatching") => ScoringAggregation::FirstMatching,
-            Some(other) => {
-                return Err(invalid_definition(format!(
-                    "'functionAggregation' of {place} is '{other}'. Use sum, average, minimum, maximum or firstMatching."
-                )));
-            }
-        };
+        let aggregation = profile.choice(
+            "functionAggregation",
+            &[
+                ("sum", ScoringAggregation::Sum),
+                ("average", ScoringAggregation::Average),
+                ("minimum", ScoringAggregation::Minimum),
+                ("maximum", ScoringAggregation::Maximum),
+                ("firstMatching", ScoringAggregation::FirstMatching),
+            ],
+        )?;
+        let aggregation = aggregation.unwrap_or(ScoringAggregation::Sum);
         Ok(Self { name: name.to_owned(), weights, functions, aggregation })
     }
 }
@@ -103,41 +96,36 @@ impl ScoringProfile {
 impl ScoringFunction {
     fn parse(json: &Value, profile: &str, schema: &IndexSchema) -> Result<Self, ApiError> {
         let place = format!("a function of {profile}");
-        let function = ObjectReader::new(json, &place)?;
+        let function = read_object(json, &place)?;
         let path = function.required_text("fieldName")?;
         let place = format!("the function on field '{path}' of {profile}");
-        let function = ObjectReader::new(json, &place)?;
+        let function = read_object(json, &place)?;
         let field = schema
             .find(path)
             .ok_or_else(|| invalid_definition(format!("{place}: the index has no field '{path}'.")))?;
         let boost = function.required_number("boost")?;
         if boost <= 0.0 || boost == 1.0 {
-            return Err(invalid_definition(format!(
-                "{place}: 'boost' is {boost}, but it must be greater than 0 and not 1. A boost of 1 has no effect."
-            )));
+            let problem = format_args!("must be greater than 0 and different from 1, not {boost}");
+            return Err(function.error("boost", problem).into());
         }
-        let interpolation = match function.text("interpolation")? {
-            None | Some("linear") => ScoringInterpolation::Linear,
-            Some("constant") => ScoringInterpolation::Constant,
-            Some("quadratic") => ScoringInterpolation::Quadratic,
-            Some("logarithmic") => ScoringInterpolation::Logarithmic,
-            Some(other) => {
-                return Err(invalid_definition(format!(
-                    "{place}: 'interpolation' is '{other}'. Use constant, linear, quadratic or logarithmic."
-                )));
-            }
-        };
-        let name = function.required_text("type")?;
+        let interpolation = function.choice(
+            "interpolation",
+            &[
+                ("constant", ScoringInterpolation::Constant),
+                ("linear", ScoringInterpolation::Linear),
+                ("quadratic", ScoringInterpolation::Quadratic),
+                ("logarithmic", ScoringInterpolation::Logarithmic),
+            ],
+        )?;
+        let interpolation = interpolation.unwrap_or(ScoringInterpolation::Linear);
+        let kinds = ["magnitude", "freshness", "distance", "tag"].map(|kind| (kind, kind));
+        let name = function.choice("type", &kinds)?.ok_or_else(|| function.missing("type"))?;
+        let given = function.required_object(name)?;
         let kind = match name {
-            "magnitude" => magnitude(function, &place)?,
-            "freshness" => freshness(function, &place)?,
-            "distance" => distance(function, &place)?,
-            "tag" => tag(function, &place)?,
-            other => {
-                return Err(invalid_definition(format!(
-                    "{place}: 'type' is '{other}'. Use magnitude, freshness, distance or tag."
-                )));
-            }
+            "magnitude" => magnitude(&given)?,
+            "freshness" => freshness(&given)?,
+            "distance" => distance(&given)?,
+            _ => tag(&given)?,
         };
         check_field(field, &kind, name, &place)?;
         if matches!(kind, ScoringFunctionKind::Tag { .. })
@@ -151,7 +139,7 @@ impl ScoringFunction {
     }
 }
 
-fn check_weight(place: &str, path: &str, weight: f64, schema: &IndexSchema) -> Result<f64, ApiError> {
+fn check_weight(place: &JsonPlace, path: &str, weight: f64, schema: &IndexSchema) -> Result<f64, ApiError> {
     let Some(field) = schema.find(path) else {
         return Err(invalid_definition(format!(
             "{place} names the field '{path}', which the index does not have."
@@ -212,61 +200,38 @@ fn check_field(
     Ok(())
 }
 
-fn magnitude(function: ObjectReader, place: &str) -> Result<ScoringFunctionKind, ApiError> {
-    let place = format!("'magnitude' of {place}");
-    let given = parameters(function, "magnitude", &place)?;
+fn magnitude(given: &DefinitionObject<'_>) -> Result<ScoringFunctionKind, DefinitionError> {
     let start = given.required_number("boostingRangeStart")?;
     let end = given.required_number("boostingRangeEnd")?;
     if start == end {
-        return Err(invalid_definition(format!(
-            "{place}: the range starts and ends at {start}. The ends must differ."
-        )));
+        return Err(given.error("boostingRangeEnd", "must not be the start of the range"));
     }
     let constant_beyond = given.boolean("constantBoostBeyondRange")?.unwrap_or(false);
     Ok(ScoringFunctionKind::Magnitude { start, end, constant_beyond })
 }
 
-fn freshness(function: ObjectReader, place: &str) -> Result<ScoringFunctionKind, ApiError> {
-    let place = format!("'freshness' of {place}");
-    let text = parameters(function, "freshness", &place)?.required_text("boostingDuration")?;
+fn freshness(given: &DefinitionObject<'_>) -> Result<ScoringFunctionKind, DefinitionError> {
+    let text = given.required_text("boostingDuration")?;
     match duration(text) {
         Some(duration_ms) if duration_ms != 0 => Ok(ScoringFunctionKind::Freshness { duration_ms }),
-        _ => Err(invalid_definition(format!(
-            "{place}: 'boostingDuration' is '{text}', but it must be a nonzero duration of days and time, such as P30D or PT12H."
-        ))),
+        _ => Err(given.error(
+            "boostingDuration",
+            format_args!("must be a nonzero duration of days and time, such as P30D or PT12H, not '{text}'"),
+        )),
     }
 }
 
-fn distance(function: ObjectReader, place: &str) -> Result<ScoringFunctionKind, ApiError> {
-    let place = format!("'distance' of {place}");
-    let given = parameters(function, "distance", &place)?;
+fn distance(given: &DefinitionObject<'_>) -> Result<ScoringFunctionKind, DefinitionError> {
     let parameter = given.required_text("referencePointParameter")?.to_owned();
     let kilometres = given.required_number("boostingDistance")?;
     if kilometres <= 0.0 {
-        return Err(invalid_definition(format!(
-            "{place}: 'boostingDistance' is {kilometres}, but it must be greater than 0 kilometres."
-        )));
+        return Err(given.error("boostingDistance", "must be greater than 0 kilometres"));
     }
     Ok(ScoringFunctionKind::Distance { parameter, kilometres })
 }
 
-fn tag(function: ObjectReader, place: &str) -> Result<ScoringFunctionKind, ApiError> {
-    let place = format!("'tag' of {place}");
-    let parameter = parameters(function, "tag", &place)?.required_text("tagsParameter")?.to_owned();
-    Ok(ScoringFunctionKind::Tag { parameter })
-}
-
-fn parameters<'a, 'p>(
-    function: ObjectReader<'a, '_>,
-    name: &str,
-    place: &'p str,
-) -> Result<ObjectReader<'a, 'p>, ApiError> {
-    match function.get(name) {
-        Some(value) => ObjectReader::new(value, place),
-        None => Err(invalid_definition(format!(
-            "{place} is missing. It must contain the parameters of the function."
-        ))),
-    }
+fn tag(given: &DefinitionObject<'_>) -> Result<ScoringFunctionKind, DefinitionError> {
+    Ok(ScoringFunctionKind::Tag { parameter: given.required_text("tagsParameter")?.to_owned() })
 }
 
 /// Parses a duration such as `P1DT2H3M4.5S` or `-P30D` into milliseconds. Years and months have no

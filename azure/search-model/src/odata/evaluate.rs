@@ -14,7 +14,7 @@ pub fn matches(filter: &OdataFilter, document: &Value, text: &mut dyn FnMut(&Tex
 }
 
 /// Like [`matches()`]. `look` is called for every element of a collection.
-pub(crate) fn matches_watched(
+pub fn matches_watched(
     filter: &OdataFilter,
     document: &Value,
     text: &mut dyn FnMut(&TextMatch) -> bool,
@@ -131,11 +131,7 @@ fn double(value: &Value) -> Option<f64> {
     }
 }
 
-pub(crate) fn satisfies_operator<T: PartialOrd + ?Sized>(
-    left: &T,
-    operator: ComparisonOperator,
-    right: &T,
-) -> bool {
+pub fn satisfies_operator<T: PartialOrd + ?Sized>(left: &T, operator: ComparisonOperator, right: &T) -> bool {
     match operator {
         ComparisonOperator::Equal => left == right,
         ComparisonOperator::NotEqual => left != right,

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use bindpost_net_json::{ObjectReader, PlaceError};
 use http::StatusCode;
 
 /// An error response: a status and `{"error":{"code":…,"message":…}}`.
@@ -85,8 +86,36 @@ impl ApiError {
     }
 }
 
+impl From<PlaceError> for ApiError {
+    fn from(error: PlaceError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+/// The body of a request, or its query parameters with the names of the body.
+pub type RequestObject<'a> = ObjectReader<'a, ParameterError>;
+
+/// An error of [`RequestObject`], which becomes an error about the parameter.
+#[derive(Debug)]
+pub struct ParameterError(PlaceError);
+
+impl From<PlaceError> for ParameterError {
+    fn from(error: PlaceError) -> Self {
+        Self(error)
+    }
+}
+
+impl From<ParameterError> for ApiError {
+    fn from(ParameterError(error): ParameterError) -> Self {
+        match error.place.path.as_str() {
+            "" => error.into(),
+            path => Self::parameter(path, &error),
+        }
+    }
+}
+
 /// Returns whether the error means that the disk is full.
-pub(crate) fn is_disk_full(error: &io::Error) -> bool {
+pub fn is_disk_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::field::{FieldType, IndexField, PrimitiveType, VectorAttributes};
 use super::fields::type_name;
-use super::json::{ObjectReader, invalid_definition};
+use super::problem::{DefinitionObject, invalid_definition};
 use crate::ApiError;
 
 /// The analyzer of a searchable string field that specifies none.
@@ -37,7 +37,7 @@ pub(super) const ATTRIBUTES: [&str; 20] = [
 /// Applies the attributes of a field without subfields, and checks them.
 pub(super) fn apply_attributes(
     field: &mut IndexField,
-    given: ObjectReader,
+    given: &DefinitionObject<'_>,
     place: &str,
     at_root: bool,
 ) -> Result<(), ApiError> {
@@ -65,7 +65,7 @@ pub(super) fn apply_attributes(
         vector_rules(field, given, place, primitive)?;
     } else {
         for attribute in ["dimensions", "vectorSearchProfile", "vectorEncoding"] {
-            if given.get(attribute).is_some() {
+            if given.value(attribute).is_some() {
                 return Err(invalid_definition(format!(
                     "{place} has '{attribute}', but its type {} is not a vector type.",
                     type_name(field.kind)
@@ -102,7 +102,7 @@ fn is_vector(primitive: PrimitiveType) -> bool {
 
 fn vector_rules(
     field: &mut IndexField,
-    given: ObjectReader,
+    given: &DefinitionObject<'_>,
     place: &str,
     primitive: PrimitiveType,
 ) -> Result<(), ApiError> {
@@ -122,7 +122,7 @@ fn vector_rules(
         )));
     }
     let most = if packed_bits { 4096 * 8 } else { 4096 };
-    let dimensions = match given.get("dimensions").map(Value::as_u64) {
+    let dimensions = match given.value("dimensions").map(Value::as_u64) {
         None => {
             return Err(invalid_definition(format!(
                 "The vector {place} must have the property 'dimensions' set."
@@ -187,7 +187,7 @@ fn key_rules(field: &IndexField, place: &str, at_root: bool) -> Result<(), ApiEr
     Ok(())
 }
 
-fn analyzers(field: &mut IndexField, given: ObjectReader, place: &str) -> Result<(), ApiError> {
+fn analyzers(field: &mut IndexField, given: &DefinitionObject<'_>, place: &str) -> Result<(), ApiError> {
     let both = given.text("analyzer")?;
     let index = given.text("indexAnalyzer")?;
     let search = given.text("searchAnalyzer")?;
@@ -219,7 +219,7 @@ fn analyzers(field: &mut IndexField, given: ObjectReader, place: &str) -> Result
 
 fn normalizer_and_synonyms(
     field: &mut IndexField,
-    given: ObjectReader,
+    given: &DefinitionObject<'_>,
     place: &str,
     text: bool,
 ) -> Result<(), ApiError> {
@@ -248,10 +248,10 @@ fn normalizer_and_synonyms(
 }
 
 /// Returns the field as the service returns it, with all defaults.
-pub(super) fn response_json(field: &IndexField, given: ObjectReader) -> Value {
+pub(super) fn response_json(field: &IndexField, given: &DefinitionObject<'_>) -> Value {
     let mut answer = Map::new();
     for attribute in ATTRIBUTES {
-        let kept = given.get(attribute).cloned();
+        let kept = given.value(attribute).cloned();
         let value = match attribute {
             "key" => field.key.into(),
             "retrievable" => field.retrievable.into(),

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::field::{IndexSchema, PrimitiveType};
-use super::json::{ObjectReader, invalid_definition};
+use super::problem::{invalid_definition, read_object};
 use crate::ApiError;
 
 pub(super) const BM25: &str = "#Microsoft.Azure.Search.BM25Similarity";
@@ -18,7 +18,7 @@ pub(super) fn similarity(given: Option<&Value>) -> Result<Value, ApiError> {
         return Ok(json!({"@odata.type": BM25, "k1": null, "b": null}));
     };
     let place = "'similarity' of the index";
-    let given = ObjectReader::new(value, place)?;
+    let given = read_object(value, place)?;
     match given.required_text("@odata.type")? {
         BM25 => {}
         CLASSIC => {
@@ -32,11 +32,11 @@ pub(super) fn similarity(given: Option<&Value>) -> Result<Value, ApiError> {
     }
     let k1 = given.number("k1")?;
     if k1.is_some_and(|k1| k1 < 0.0) {
-        return Err(invalid_definition(format!("'k1' of {place} must not be less than 0.")));
+        return Err(given.error("k1", "must not be less than 0").into());
     }
     let b = given.number("b")?;
     if b.is_some_and(|b| !(0.0..=1.0).contains(&b)) {
-        return Err(invalid_definition(format!("'b' of {place} must be from 0 to 1.")));
+        return Err(given.error("b", "must be from 0 to 1").into());
     }
     Ok(json!({"@odata.type": BM25, "k1": k1, "b": b}))
 }
@@ -44,7 +44,7 @@ pub(super) fn similarity(given: Option<&Value>) -> Result<Value, ApiError> {
 pub(super) fn cors(given: Option<&Value>) -> Result<Value, ApiError> {
     let Some(value) = given else { return Ok(Value::Null) };
     let place = "'corsOptions' of the index";
-    let given = ObjectReader::new(value, place)?;
+    let given = read_object(value, place)?;
     let origins = given.texts("allowedOrigins")?;
     if origins.is_empty() {
         return Err(invalid_definition(format!(
@@ -63,11 +63,11 @@ pub(super) fn cors(given: Option<&Value>) -> Result<Value, ApiError> {
             )));
         }
     }
-    let age = match given.get("maxAgeInSeconds") {
+    let age = match given.value("maxAgeInSeconds") {
         None => 300,
-        Some(value) => value.as_u64().ok_or_else(|| {
-            invalid_definition(format!("'maxAgeInSeconds' of {place} must be a whole number of at least 0."))
-        })?,
+        Some(value) => value
+            .as_u64()
+            .ok_or_else(|| given.wrong_type("maxAgeInSeconds", "a whole number of at least 0", value))?,
     };
     Ok(json!({"allowedOrigins": origins, "maxAgeInSeconds": age}))
 }
@@ -84,31 +84,31 @@ fn is_origin(text: &str) -> bool {
 /// exist, as in Azure AI Search.
 pub(super) fn semantic(given: Option<&Value>, schema: &IndexSchema) -> Result<(), ApiError> {
     let Some(value) = given else { return Ok(()) };
-    let semantic = ObjectReader::new(value, "'semantic' of the index")?;
+    let semantic = read_object(value, "'semantic' of the index")?;
     let mut names = HashSet::new();
     for value in semantic.list("configurations")? {
-        let name = ObjectReader::new(value, "a semantic configuration")?.required_text("name")?;
+        let name = read_object(value, "a semantic configuration")?.required_text("name")?;
         if !names.insert(name) {
             return Err(invalid_definition(format!("There are two semantic configurations '{name}'.")));
         }
         let place = format!("semantic configuration '{name}'");
-        let configuration = ObjectReader::new(value, &place)?;
-        let Some(prioritized) = configuration.get("prioritizedFields") else {
+        let configuration = read_object(value, &place)?;
+        let Some(prioritized) = configuration.value("prioritizedFields") else {
             return Err(invalid_definition(format!("{place} needs 'prioritizedFields'.")));
         };
         let place = format!("'prioritizedFields' of {place}");
-        let prioritized = ObjectReader::new(prioritized, &place)?;
+        let prioritized = read_object(prioritized, &place)?;
         let content = prioritized.list("prioritizedContentFields")?;
         let keywords = prioritized.list("prioritizedKeywordsFields")?;
         let named: Vec<&Value> =
-            prioritized.get("titleField").into_iter().chain(content).chain(keywords).collect();
+            prioritized.value("titleField").into_iter().chain(content).chain(keywords).collect();
         if named.is_empty() {
             return Err(invalid_definition(format!(
                 "{place} names no field. Add a title, content or keywords field."
             )));
         }
         for value in named {
-            let path = ObjectReader::new(value, &place)?.required_text("fieldName")?;
+            let path = read_object(value, &place)?.required_text("fieldName")?;
             let field = schema.find(path).ok_or_else(|| {
                 invalid_definition(format!("{place} names '{path}', which the index does not have."))
             })?;
@@ -133,8 +133,8 @@ pub(super) fn semantic(given: Option<&Value>, schema: &IndexSchema) -> Result<()
 pub(super) fn vector_profiles(given: Option<&Value>, schema: &IndexSchema) -> Result<(), ApiError> {
     let mut names = Vec::new();
     if let Some(value) = given {
-        for profile in ObjectReader::new(value, "'vectorSearch' of the index")?.list("profiles")? {
-            names.push(ObjectReader::new(profile, "a profile of 'vectorSearch'")?.required_text("name")?);
+        for profile in read_object(value, "'vectorSearch' of the index")?.list("profiles")? {
+            names.push(read_object(profile, "a profile of 'vectorSearch'")?.required_text("name")?);
         }
     }
     for field in schema.leaves() {

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use serde_json::{Value, json};
 
 use super::field::{IndexSchema, PrimitiveType};
-use super::json::{ObjectReader, invalid_definition};
+use super::problem::{DefinitionObject, invalid_definition, read_object};
 use super::scoring::ScoringProfile;
 use super::{fields, settings};
 use crate::ApiError;
@@ -38,7 +38,7 @@ pub struct Suggester {
 
 impl IndexDefinition {
     pub fn parse(json: &Value) -> Result<Self, ApiError> {
-        let given = ObjectReader::new(json, "The definition of an index")?;
+        let given = read_object(json, "the index")?;
         let name = given.required_text("name")?;
         check_name(name)?;
         let (fields, answers) = fields::parse(given.list("fields")?)?;
@@ -50,13 +50,13 @@ impl IndexDefinition {
         }
         let mut analyzers = HashSet::new();
         for part in ANALYSIS {
-            let names = component_names(given, part)?;
+            let names = component_names(&given, part)?;
             if part == "analyzers" {
                 analyzers = names;
             }
         }
-        let suggesters = suggesters(given, &schema, &analyzers)?;
-        let scoring_profiles = scoring_profiles(given, &schema)?;
+        let suggesters = suggesters(&given, &schema, &analyzers)?;
+        let scoring_profiles = scoring_profiles(&given, &schema)?;
         let default_scoring_profile =
             given.text("defaultScoringProfile")?.filter(|name| !name.is_empty()).map(str::to_owned);
         if let Some(default) = &default_scoring_profile
@@ -66,14 +66,14 @@ impl IndexDefinition {
                 "'defaultScoringProfile' is '{default}', but no scoring profile has this name."
             )));
         }
-        settings::semantic(given.get("semantic"), &schema)?;
-        settings::vector_profiles(given.get("vectorSearch"), &schema)?;
+        settings::semantic(given.value("semantic"), &schema)?;
+        settings::vector_profiles(given.value("vectorSearch"), &schema)?;
 
         let mut answer = given.members().clone();
         answer.retain(|member, _| !member.starts_with("@odata."));
         answer.insert("fields".to_owned(), Value::Array(answers));
-        answer.insert("similarity".to_owned(), settings::similarity(given.get("similarity"))?);
-        answer.insert("corsOptions".to_owned(), settings::cors(given.get("corsOptions"))?);
+        answer.insert("similarity".to_owned(), settings::similarity(given.value("similarity"))?);
+        answer.insert("corsOptions".to_owned(), settings::cors(given.value("corsOptions"))?);
         for list in ANALYSIS.into_iter().chain(["suggesters", "scoringProfiles"]) {
             let entry = answer.entry(list).or_insert(Value::Null);
             if entry.is_null() {
@@ -101,7 +101,7 @@ impl IndexDefinition {
         self.scoring_profiles.iter().find(|profile| profile.name == name)
     }
 
-    /// Returns the paths that suggesters read, for [`crate::engine::columns::IndexColumns::new`].
+    /// Returns the paths that suggesters read.
     pub fn suggester_paths(&self) -> BTreeSet<String> {
         self.suggesters.iter().flat_map(|suggester| suggester.source_fields.iter().cloned()).collect()
     }
@@ -131,11 +131,11 @@ fn check_name(name: &str) -> Result<(), ApiError> {
 }
 
 /// Returns the names in one part of custom analysis. They must be unique.
-fn component_names<'a>(given: ObjectReader<'a, '_>, part: &str) -> Result<HashSet<&'a str>, ApiError> {
+fn component_names<'a>(given: &DefinitionObject<'a>, part: &str) -> Result<HashSet<&'a str>, ApiError> {
     let mut names = HashSet::new();
     let place = format!("an element of '{part}'");
     for element in given.list(part)? {
-        let name = ObjectReader::new(element, &place)?.required_text("name")?;
+        let name = read_object(element, &place)?.required_text("name")?;
         if !names.insert(name) {
             return Err(invalid_definition(format!("'{part}' has two elements named '{name}'.")));
         }
@@ -144,7 +144,7 @@ fn component_names<'a>(given: ObjectReader<'a, '_>, part: &str) -> Result<HashSe
 }
 
 fn suggesters(
-    given: ObjectReader,
+    given: &DefinitionObject<'_>,
     schema: &IndexSchema,
     custom_analyzers: &HashSet<&str>,
 ) -> Result<Vec<Suggester>, ApiError> {
@@ -154,9 +154,9 @@ fn suggesters(
     }
     let mut suggesters = Vec::new();
     for value in list {
-        let name = ObjectReader::new(value, "a suggester")?.required_text("name")?;
+        let name = read_object(value, "a suggester")?.required_text("name")?;
         let place = format!("suggester '{name}'");
-        let given = ObjectReader::new(value, &place)?;
+        let given = read_object(value, &place)?;
         match given.text("searchMode")? {
             None | Some("analyzingInfixMatching") => {}
             Some(other) => {
@@ -198,7 +198,10 @@ fn suggesters(
     Ok(suggesters)
 }
 
-fn scoring_profiles(given: ObjectReader, schema: &IndexSchema) -> Result<Vec<ScoringProfile>, ApiError> {
+fn scoring_profiles(
+    given: &DefinitionObject<'_>,
+    schema: &IndexSchema,
+) -> Result<Vec<ScoringProfile>, ApiError> {
     let list = given.list("scoringProfiles")?;
     if list.len() > SCORING_PROFILES {
         return Err(invalid_definition(format!(

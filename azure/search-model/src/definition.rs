@@ -5,13 +5,13 @@ mod change;
 pub mod field;
 mod fields;
 mod index;
-mod json;
+mod problem;
 pub mod scoring;
 mod settings;
 
 pub use change::{IndexUpdateKind, compare_definitions};
 pub use field::{FieldType, IndexField, IndexSchema, PrimitiveType, VectorAttributes};
-pub(crate) use fields::type_name;
+pub use fields::type_name;
 pub use index::{IndexDefinition, Suggester};
 pub use scoring::{
     ScoringAggregation, ScoringFunction, ScoringFunctionKind, ScoringInterpolation, ScoringProfile,
