@@ -20,7 +20,7 @@ use bindpost_mcp_oauth::{Issuer, TokenAuthorizer};
 use bindpost_mcp_server::{Caller, HttpRequest};
 use http::HeaderValue;
 use http::header::AUTHORIZATION;
-use jsonwebtoken::{Algorithm, EncodingKey, crypto};
+use ring::signature::Ed25519KeyPair;
 use serde_json::{Map, Value};
 use tokio::runtime::{Builder, Runtime};
 
@@ -84,8 +84,8 @@ fn authorize(value: HeaderValue) -> Option<Caller> {
 /// Returns the signed part of a token, and the signature.
 fn sign(header: &str, claims: &str) -> (String, String) {
     let message = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims));
-    let key = EncodingKey::from_ed_der(SECRET_KEY);
-    let signature = crypto::sign(message.as_bytes(), &key, Algorithm::EdDSA).expect("a signature");
+    let key = Ed25519KeyPair::from_pkcs8_maybe_unchecked(SECRET_KEY).expect("a key");
+    let signature = URL_SAFE_NO_PAD.encode(key.sign(message.as_bytes()));
     (message, signature)
 }
 

@@ -5,8 +5,8 @@
 
 use std::sync::LazyLock;
 
-use bindpost_azure_search_service::definition::IndexDefinition;
-use bindpost_azure_search_service::documents::{
+use bindpost_azure_search_model::definition::IndexDefinition;
+use bindpost_azure_search_service::internals::{
     DocumentAction, DocumentShape, merge, parse_batch, read_document,
 };
 use serde_json::{Value, json};

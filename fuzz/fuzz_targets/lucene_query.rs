@@ -5,12 +5,10 @@
 
 use std::sync::LazyLock;
 
-use bindpost_azure_search_service::budget::Budget;
-use bindpost_azure_search_service::definition::IndexDefinition;
-use bindpost_azure_search_service::engine::plan::IndexPlan;
-use bindpost_azure_search_service::engine::text::{SearchField, TextSearch};
-use bindpost_azure_search_service::syntax::synonyms::{CompiledSynonyms, SynonymRules};
-use bindpost_azure_search_service::syntax::{parse_full, parse_simple};
+use bindpost_azure_search_model::definition::IndexDefinition;
+use bindpost_azure_search_model::syntax::synonyms::{CompiledSynonyms, SynonymRules};
+use bindpost_azure_search_model::syntax::{parse_full, parse_simple};
+use bindpost_azure_search_service::internals::{Budget, IndexPlan, SearchField, TextSearch};
 use serde_json::json;
 use tantivy::collector::Count;
 use tantivy::schema::TantivyDocument;

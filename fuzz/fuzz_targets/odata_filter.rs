@@ -5,9 +5,9 @@
 
 use std::sync::LazyLock;
 
-use bindpost_azure_search_service::definition::{IndexDefinition, IndexSchema};
-use bindpost_azure_search_service::odata::ast::OdataFilter;
-use bindpost_azure_search_service::odata::{matches, parse_filter, parse_orderby};
+use bindpost_azure_search_model::definition::{IndexDefinition, IndexSchema};
+use bindpost_azure_search_model::odata::ast::OdataFilter;
+use bindpost_azure_search_model::odata::{matches, parse_filter, parse_orderby};
 use serde_json::{Value, json};
 
 static SCHEMA: LazyLock<IndexSchema> = LazyLock::new(|| {

@@ -5,15 +5,12 @@
 
 use std::sync::{Arc, LazyLock};
 
-use bindpost_azure_search_service::ApiError;
-use bindpost_azure_search_service::budget::Budget;
-use bindpost_azure_search_service::definition::IndexDefinition;
-use bindpost_azure_search_service::engine::index::SearchIndex;
-use bindpost_azure_search_service::engine::plan::IndexPlan;
-use bindpost_azure_search_service::engine::snapshot::IndexSnapshot;
-use bindpost_azure_search_service::search::request::SearchRequest;
-use bindpost_azure_search_service::search::scope::SynonymMaps;
-use bindpost_azure_search_service::search::{answer, run as searching, typing};
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::IndexDefinition;
+use bindpost_azure_search_service::internals::{
+    Budget, IndexPlan, IndexSnapshot, SearchIndex, SearchRequest, SynonymMaps, answer, run as searching,
+    typing,
+};
 use serde_json::{Value, json};
 
 const DOCUMENTS: usize = 4;

@@ -18,7 +18,6 @@ mod tokenizer;
 #[cfg(test)]
 mod tests;
 
-pub use analyze::analyze;
-pub use analyzers::AnalyzerRegistry;
-pub use language::azure_difference;
-pub use normalizer::Normalizer;
+pub(crate) use analyze::analyze;
+pub(crate) use analyzers::{AnalyzerRegistry, PAIRS_ANALYZER, SUGGEST_ANALYZER};
+pub(crate) use normalizer::Normalizer;

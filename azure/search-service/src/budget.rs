@@ -18,12 +18,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bindpost_azure_search_model::ApiError;
 use bytes::Bytes;
 use http::StatusCode;
 
-use crate::ApiError;
-
-pub use self::turns::WorkKind;
+pub(crate) use self::turns::WorkKind;
 
 use self::pool::MemoryPool;
 use self::turns::ConcurrencyLimits;
@@ -73,7 +72,7 @@ impl Default for RequestLimits {
 const SMALL_BODY: usize = 64 << 10;
 
 /// Creates the budgets of all requests of a service.
-pub struct ServiceBudget {
+pub(crate) struct ServiceBudget {
     limits: RequestLimits,
     memory: Arc<MemoryPool>,
     bodies: Arc<MemoryPool>,
@@ -81,7 +80,7 @@ pub struct ServiceBudget {
 }
 
 impl ServiceBudget {
-    pub fn new(limits: RequestLimits) -> Self {
+    pub(crate) fn new(limits: RequestLimits) -> Self {
         Self {
             memory: Arc::new(MemoryPool::new(limits.all_bytes)),
             bodies: Arc::new(MemoryPool::new(limits.all_body_bytes)),
@@ -91,7 +90,7 @@ impl ServiceBudget {
     }
 
     /// Creates the budget of one request.
-    pub fn new_request_budget(&self) -> Budget {
+    pub(crate) fn new_request_budget(&self) -> Budget {
         Budget(Arc::new(BudgetState {
             stopped: AtomicU8::new(RUNNING),
             time: self.limits.time,
@@ -314,7 +313,7 @@ impl From<JsonBuffer> for Bytes {
 }
 
 /// Estimates how much memory a JSON text needs after parsing.
-pub fn parsed_bytes(json: &[u8]) -> usize {
+pub(crate) fn parsed_bytes(json: &[u8]) -> usize {
     let cost = |byte: &u8| match byte {
         b',' | b'[' | b'{' => 40,
         // A member of an object needs a name and a part of a tree node.

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
-use crate::ApiError;
+use bindpost_azure_search_model::ApiError;
 use chrono::Utc;
 use redb::{ReadTransaction, ReadableDatabase as _, TransactionError, WriteTransaction};
 

@@ -9,7 +9,6 @@ mod date;
 mod merge;
 mod read;
 mod results;
-mod scan;
 mod select;
 mod shape;
 #[cfg(test)]
@@ -17,12 +16,13 @@ mod tests;
 mod value;
 mod walk;
 
-pub use batch::{BatchEntry, DocumentAction, check_keys, parse_batch};
+pub(crate) use batch::{BatchEntry, check_keys};
+pub use batch::{DocumentAction, parse_batch};
 pub use date::{parse_date, write_date};
-pub use merge::{DocumentPatch, merge};
+pub use merge::merge;
 pub use read::read_document;
-pub use results::{IndexingResult, indexing_response};
-pub use select::FieldSelection;
+pub(crate) use results::{IndexingResult, indexing_response};
+pub(crate) use select::FieldSelection;
 pub use shape::DocumentShape;
 
 /// A whole document.
@@ -32,7 +32,7 @@ pub struct Document {
     /// The canonical JSON.
     pub json: Vec<u8>,
     /// The values that the engine indexes. The number is the position of the field in
-    /// [`crate::definition::IndexSchema::leaves`]. Collections have one entry per element. Nulls and
+    /// [`bindpost_azure_search_model::definition::IndexSchema::leaves`]. Collections have one entry per element. Nulls and
     /// fields that are only retrievable have none.
     pub values: Vec<(usize, FieldValue)>,
 }

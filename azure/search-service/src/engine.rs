@@ -1,18 +1,18 @@
 //! The search engine: tantivy over the columns of an index, and the stored JSON documents.
 
-pub mod autocomplete;
-pub mod columns;
-pub mod facets;
-pub mod filter;
-pub mod highlight;
-pub mod index;
-pub mod plan;
-pub mod scoring;
-pub mod snapshot;
-pub mod store;
-pub mod suggest;
+pub(crate) mod autocomplete;
+pub(crate) mod columns;
+pub(crate) mod facets;
+pub(crate) mod filter;
+pub(crate) mod highlight;
+pub(crate) mod index;
+pub(crate) mod plan;
+pub(crate) mod scoring;
+pub(crate) mod snapshot;
+pub(crate) mod store;
+pub(crate) mod suggest;
 #[cfg(test)]
 pub(crate) mod testing;
-pub mod text;
-pub mod top;
-pub mod watch;
+pub(crate) mod text;
+pub(crate) mod top;
+pub(crate) mod watch;

@@ -3,18 +3,18 @@
 //! A request passes through these files in this order: `serve` → `service` → `route` → `request` → the
 //! definitions in [`crate::resources`], or the [`Backend`] → `answer`.
 
-pub mod answer;
-pub mod backend;
+pub(crate) mod answer;
+pub(crate) mod backend;
 pub mod certificate;
 mod guard;
-pub mod parameters;
+pub(crate) mod parameters;
 mod request;
-pub mod route;
+pub(crate) mod route;
 mod serve;
 mod service;
 pub mod statistics;
 
 pub use self::answer::HttpReply;
-pub use self::backend::{Answering, Backend, RequestContext, SearchCall, SearchMethod};
+pub use self::backend::{Answering, Backend, RequestContext, SearchCall};
 pub use self::serve::{connection_limits, serve};
 pub use self::service::HttpService;

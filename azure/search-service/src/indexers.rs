@@ -5,24 +5,24 @@
 //! batches and records the processed blobs in `state`. `scheduler` decides when indexers run. This module
 //! does not depend on HTTP or on the storage of an index.
 
-pub mod definition;
-pub mod mapping;
-pub mod parse;
+pub(crate) mod definition;
+pub(crate) mod mapping;
+pub(crate) mod parse;
 mod redb_state;
-pub mod run;
-pub mod scheduler;
-pub mod skills;
-pub mod source;
-pub mod state;
-pub mod status;
+pub(crate) mod run;
+pub(crate) mod scheduler;
+pub(crate) mod skills;
+pub(crate) mod source;
+pub(crate) mod state;
+pub(crate) mod status;
 
-pub use definition::{FieldMapping, IndexerDefinition, IndexingSchedule};
-pub use redb_state::RedbState;
-pub use run::{DocumentSink, IndexerActionOutcome, IndexerJob, IndexerRun, IndexerRunner};
-pub use scheduler::IndexerScheduler;
-pub use skills::Skillset;
-pub use source::{AllowedFolders, DataSourceDefinition};
-pub use status::IndexerLimits;
+pub(crate) use definition::{FieldMapping, IndexerDefinition};
+pub(crate) use redb_state::RedbState;
+pub(crate) use run::{DocumentSink, IndexerActionOutcome, IndexerJob};
+pub(crate) use scheduler::IndexerScheduler;
+pub(crate) use skills::Skillset;
+pub(crate) use source::{AllowedFolders, DataSourceDefinition};
+pub(crate) use status::IndexerLimits;
 
 #[cfg(test)]
 mod tests;

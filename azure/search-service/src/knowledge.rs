@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use bindpost_azure_search_model::ApiError;
 use chrono::{SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
-use crate::ApiError;
 use crate::budget::{Budget, parsed_bytes};
 use crate::documents::FieldSelection;
 use crate::engine::snapshot::IndexSnapshot;

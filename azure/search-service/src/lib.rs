@@ -3,10 +3,10 @@
 //! [`SearchService::open`] opens a folder of indexes, definitions and keys. [`SearchService::serve`]
 //! serves it over HTTP. Start reading at `service.rs`. `docs/search-service.md` describes the features.
 //!
-//! Files, in reading order: `service/` (open, serve, upkeep), `http/` (routes, keys, responses), `resources/` and `definition/`
-//! (definitions of indexes and other resources), `documents/` (batches), `analysis/` (analyzers), `syntax/` and `odata/` (query
-//! languages), `engine/` (one index: store, full text, snapshots), `vectors/`, `search/` (one request), `indexers/`,
-//! `knowledge.rs`, `budget/` (memory and time of a request), `keys.rs`, `files.rs`, `database.rs`, `error.rs`.
+//! Files, in reading order: `service/` (open, serve, upkeep), `http/` (routes, keys, responses), `resources/` (definitions of
+//! indexes and other resources), `documents/` (batches), `analysis/` (analyzers), `engine/` (one index: store, full text,
+//! snapshots), `vectors/`, `search/` (one request), `indexers/`, `knowledge.rs`, `budget/` (memory and time of a request),
+//! `keys.rs`, `files.rs`, `database.rs`. Index definitions, query languages and errors are in `azure/search-model`.
 //!
 //! ```no_run
 //! use bindpost_azure_search_service::{SearchService, ServiceOptions, bind};
@@ -38,26 +38,44 @@
     reason = "only the program `bindpost` uses this crate; items have comments where names do not suffice"
 )]
 
-pub mod analysis;
-pub mod budget;
+mod analysis;
+mod budget;
 mod database;
-pub mod definition;
-pub mod documents;
-pub mod engine;
-mod error;
+mod documents;
+mod engine;
 mod files;
-pub mod http;
-pub mod indexers;
-pub mod keys;
+mod http;
+mod indexers;
+mod keys;
 mod knowledge;
-pub mod odata;
-pub mod resources;
-pub mod search;
+mod resources;
+mod search;
 mod service;
-pub mod syntax;
-pub mod vectors;
+mod vectors;
 
 pub use bindpost_net_listener::bind;
 pub use budget::RequestLimits;
-pub use error::{ApiError, ErrorDetail};
+pub use http::certificate::TlsCertificates;
+pub use keys::ApiKeys;
 pub use service::{SearchService, ServiceError, ServiceOptions, Upkeep};
+
+/// Parts of the service, for the fuzz targets and the tests of this crate only.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::budget::{Budget, JsonBuffer};
+    pub use crate::documents::{
+        DocumentAction, DocumentShape, merge, parse_batch, parse_date, read_document, write_date,
+    };
+    pub use crate::engine::index::SearchIndex;
+    pub use crate::engine::plan::IndexPlan;
+    pub use crate::engine::snapshot::IndexSnapshot;
+    pub use crate::engine::text::{SearchField, TextSearch};
+    pub use crate::http::{
+        Answering, Backend, HttpReply, HttpService, RequestContext, SearchCall, certificate,
+        connection_limits, serve, statistics,
+    };
+    pub use crate::resources::{ResourceKind, ResourceRegistry};
+    pub use crate::search::request::SearchRequest;
+    pub use crate::search::scope::SynonymMaps;
+    pub use crate::search::{answer, run, typing};
+}

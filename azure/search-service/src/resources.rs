@@ -21,13 +21,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
+use bindpost_azure_search_model::ApiError;
 use serde_json::Value;
 
-use crate::ApiError;
-
-pub use self::conditions::MatchConditions;
+pub(crate) use self::conditions::MatchConditions;
 pub use self::kind::ResourceKind;
-pub use self::store::ResourceStoreError;
+pub(crate) use self::store::ResourceStoreError;
 
 use self::etag::EtagClock;
 use self::store::ResourceStore;

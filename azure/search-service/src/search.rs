@@ -1,9 +1,9 @@
 //! Searches an index: parses requests, runs them and writes responses.
 
 pub mod answer;
-pub mod parameters;
-pub mod request;
+pub(crate) mod parameters;
+pub(crate) mod request;
 pub mod run;
-pub mod scope;
+pub(crate) mod scope;
 pub mod typing;
 mod vectors;

@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use bindpost_azure_search_model::ApiError;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 
 use self::backend::SearchBackend;
 use self::indexes::IndexRegistry;
 use self::indexing::IndexerService;
-use crate::ApiError;
 use crate::budget::RequestLimits;
 use crate::http::certificate::{self, CertificateError};
 use crate::http::{HttpService, connection_limits, serve};

@@ -27,7 +27,6 @@ pub use service::api::{self, API_VERSION};
 pub use service::client::{SearchClient, ServiceRequest, ServiceResponse, odata_key};
 pub use service::embedded::{EmbeddedError, EmbeddedOptions, EmbeddedService, api_key_credential};
 pub use service::failure::{Kind, ServiceFailure};
-pub use service::identity::{CredentialError, EntraCredential};
-pub use service::remote::{RemoteError, is_local, remote_client};
+pub use service::remote::{RemoteError, TOKEN_RESOURCE, is_local, remote_client};
 pub use service::sample;
 pub use shared::SearchServerState;

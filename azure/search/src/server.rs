@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bindpost_mcp_openapi::{AsksIf, Bridge, BridgeError, CursorSigner, Document, DocumentError, Upstream};
-use bindpost_mcp_server::testing::TestClient as MemoryClient;
-use bindpost_mcp_server::{BuildError, Entry, Server, TaskLimits, ToolHints};
+use bindpost_mcp_server::protocol::Revision;
+use bindpost_mcp_server::{BuildError, Entry, ListKind, Server, TaskLimits, ToolHints};
 use serde_json::{Map, Value, json};
 
 use crate::resources::IndexerWatch;
@@ -250,35 +250,25 @@ pub struct ServerOverview {
 }
 
 impl ServerOverview {
-    /// Requests the lists from the server in memory, as a client would.
+    /// Lists the entries of the server.
     pub async fn from_server(server: &Server) -> ServerOverview {
-        let tools = list(server, "tools/list").await;
-        let members = |list: &Value, name: &str, member: &str| -> Vec<String> {
-            let items = list[name].as_array().into_iter().flatten();
-            items.filter_map(|item| item[member].as_str().map(str::to_owned)).collect()
+        let tools = list(server, ListKind::Tools).await;
+        let members = |list: Vec<Value>, member: &str| -> Vec<String> {
+            list.iter().filter_map(|item| item[member].as_str().map(str::to_owned)).collect()
         };
-        let resources = list(server, "resources/list").await;
-        let templates = list(server, "resources/templates/list").await;
-        let prompts = list(server, "prompts/list").await;
         ServerOverview {
-            resources: members(&resources, "resources", "uri"),
-            templates: members(&templates, "resourceTemplates", "uriTemplate"),
-            prompts: members(&prompts, "prompts", "name"),
-            list_bytes: tools.to_string().len(),
-            tools: tools["tools"].as_array().cloned().unwrap_or_default(),
+            resources: members(list(server, ListKind::Resources).await, "uri"),
+            templates: members(list(server, ListKind::Templates).await, "uriTemplate"),
+            prompts: members(list(server, ListKind::Prompts).await, "name"),
+            list_bytes: json!({"tools": tools}).to_string().len(),
+            tools,
         }
     }
 }
 
-async fn list(server: &Server, method: &str) -> Value {
-    let mut client = MemoryClient::connect(server);
-    let asked = async {
-        client.send(json!({"jsonrpc": "2.0", "id": 1, "method": method}).to_string()).await;
-        client.next().await
-    };
+async fn list(server: &Server, kind: ListKind) -> Vec<Value> {
+    let listed = server.list_definitions(kind, Revision::LATEST_WITH_HANDSHAKE, None);
     // Lists of resources call the service, which may be slow or unreachable.
-    let answer = tokio::time::timeout(Duration::from_secs(10), asked).await;
-    let answer: Value =
-        answer.ok().flatten().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-    answer["result"].clone()
+    let listed = tokio::time::timeout(Duration::from_secs(10), listed).await;
+    listed.ok().and_then(Result::ok).unwrap_or_default()
 }

@@ -11,7 +11,7 @@ use bindpost_mcp_http::McpHeaders;
 use bindpost_mcp_protocol::header::{
     HeaderArgument, PARAM_PREFIX, SCHEMA_MEMBER, decode_value, encode_value,
 };
-use bindpost_mcp_server::HeaderValues as _;
+use bindpost_mcp_server::transport::HeaderValues as _;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 

@@ -1,10 +1,11 @@
 //! The `search.analyze` operation: returns the tokens that an analyzer produces for a text.
 
+use bindpost_azure_search_model::{ApiError, RequestObject};
+use bindpost_net_json::JsonPlace;
 use serde_json::{Value, json};
 use tantivy::tokenizer::{TextAnalyzer, TokenStream as _};
 
 use super::AnalyzerRegistry;
-use crate::ApiError;
 use crate::budget::{Budget, JsonBuffer};
 
 /// The maximum number of tokens in one response. N-gram filters produce hundreds of tokens per
@@ -13,46 +14,24 @@ const MOST_TOKENS: usize = 500_000;
 
 /// Runs an analyze request and writes `{"tokens":[{"token","startOffset","endOffset","position"}]}`.
 /// Offsets are in UTF-16 code units, as in .NET.
-pub fn analyze(
+pub(crate) fn analyze(
     request: &Value,
     analyzers: &AnalyzerRegistry,
     budget: &Budget,
 ) -> Result<JsonBuffer, ApiError> {
-    let string = |key: &str| match request.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.as_str())),
-        Some(_) => Err(ApiError::parameter(key, format!("The property '{key}' must be a string."))),
-    };
-    let names = |key: &str| match request.get(key) {
-        None | Some(Value::Null) => Ok(Vec::new()),
-        Some(value) => value
-            .as_array()
-            .and_then(|list| list.iter().map(|name| name.as_str().map(str::to_owned)).collect())
-            .ok_or_else(|| {
-                ApiError::parameter(key, format!("The property '{key}' must be an array of names."))
-            }),
-    };
-    let known = ["text", "analyzer", "tokenizer", "normalizer", "tokenFilters", "charFilters"];
-    let members =
-        request.as_object().ok_or_else(|| ApiError::invalid("The request must be a JSON object."))?;
-    if let Some(key) = members.keys().find(|key| !known.contains(&key.as_str()) && !key.starts_with('@')) {
-        return Err(ApiError::parameter(
-            key,
-            format!("The property '{key}' does not exist in an analyze request."),
-        ));
-    }
-    let text =
-        string("text")?.ok_or_else(|| ApiError::parameter("text", "The property 'text' is required."))?;
-    let filters = names("tokenFilters")?;
-    let char_filters = names("charFilters")?;
-    let tokenizer = string("tokenizer")?;
+    let given = RequestObject::new(request, JsonPlace::of("the request"))?;
+    given.allow_only(&["text", "analyzer", "tokenizer", "normalizer", "tokenFilters", "charFilters"])?;
+    let text = given.required_text_or_empty("text")?;
+    let filters = given.texts("tokenFilters")?;
+    let char_filters = given.texts("charFilters")?;
+    let tokenizer = given.text("tokenizer")?;
     if tokenizer.is_none() && !(filters.is_empty() && char_filters.is_empty()) {
         return Err(ApiError::invalid(
             "'tokenFilters' and 'charFilters' can be given only together with 'tokenizer'.",
         ));
     }
     let offsets = Utf16Offsets::new(text);
-    match (string("analyzer")?, tokenizer, string("normalizer")?) {
+    match (given.text("analyzer")?, tokenizer, given.text("normalizer")?) {
         (Some(name), None, None) => {
             analyzers.check(name)?;
             let analyzer = analyzers

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_net_json::{JsonPlace, ObjectReader};
 use serde_json::Value;
 use tantivy::tokenizer::{TextAnalyzer, TokenizerManager};
 
@@ -15,9 +17,11 @@ use super::normalizer::{self, Normalizer};
 use super::settings::ComponentSettings;
 use super::tokenizer::{TokenRunKind, Tokenizer};
 use super::{filters, parts};
-use crate::ApiError;
-use crate::engine::columns::{PAIRS_ANALYZER, SUGGEST_ANALYZER};
 
+/// The analyzer of suggester columns. It is registered together with the analyzers of the index.
+pub(crate) const SUGGEST_ANALYZER: &str = "bindpost.suggest";
+/// The analyzer of suggester columns for pairs of words.
+pub(crate) const PAIRS_ANALYZER: &str = "bindpost.pairs";
 /// The maximum number of filters in one analyzer.
 const MOST_FILTERS: usize = 100;
 
@@ -123,8 +127,8 @@ impl AnalyzerRegistry {
         &self,
         place: &str,
         tokenizer: &str,
-        filters: &[String],
-        char_filters: &[String],
+        filters: &[&str],
+        char_filters: &[&str],
     ) -> Result<Analyzer, ApiError> {
         let tokenizer = match self.tokenizers.get(tokenizer) {
             Some(tokenizer) => tokenizer.clone(),
@@ -142,9 +146,9 @@ impl AnalyzerRegistry {
         Ok(Analyzer::new(char_filters.into_iter().map(|(_, filter)| filter).collect(), tokenizer, filters))
     }
 
-    fn token_filters(&self, place: &str, names: &[String]) -> Result<Vec<(String, TokenFilter)>, ApiError> {
+    fn token_filters(&self, place: &str, names: &[&str]) -> Result<Vec<(String, TokenFilter)>, ApiError> {
         check_filter_count(place, "tokenFilters", names)?;
-        let found = names.iter().map(|name| {
+        let found = names.iter().map(|&name| {
             let filter = match self.filters.get(name) {
                 Some(filter) => filter.clone(),
                 None => match filters::predefined(name) {
@@ -156,16 +160,16 @@ impl AnalyzerRegistry {
                     }
                 },
             };
-            Ok((name.clone(), filter))
+            Ok((name.to_owned(), filter))
         });
         found.collect()
     }
 
-    fn char_filters(&self, place: &str, names: &[String]) -> Result<Vec<(String, CharFilter)>, ApiError> {
+    fn char_filters(&self, place: &str, names: &[&str]) -> Result<Vec<(String, CharFilter)>, ApiError> {
         check_filter_count(place, "charFilters", names)?;
-        let found = names.iter().map(|name| match self.char_filters.get(name) {
-            Some(filter) => Ok((name.clone(), filter.clone())),
-            None if name == "html_strip" => Ok((name.clone(), CharFilter::HtmlStrip)),
+        let found = names.iter().map(|&name| match self.char_filters.get(name) {
+            Some(filter) => Ok((name.to_owned(), filter.clone())),
+            None if name == "html_strip" => Ok((name.to_owned(), CharFilter::HtmlStrip)),
             None => {
                 let known = self.char_filters.keys().map(String::as_str).chain(parts::CHAR_FILTERS);
                 Err(with_place(place, unknown("character filter", name, known, "charFilters")))
@@ -186,17 +190,19 @@ impl AnalyzerRegistry {
         let analyzer = match settings.kind {
             "CustomAnalyzer" => self.assemble(
                 &settings.place,
-                settings.required_string("tokenizer")?,
-                &settings.strings("tokenFilters")?.unwrap_or_default(),
-                &settings.strings("charFilters")?.unwrap_or_default(),
+                settings.given.required_text_or_empty("tokenizer")?,
+                &settings.given.texts("tokenFilters")?,
+                &settings.given.texts("charFilters")?,
             )?,
             "PatternAnalyzer" => {
-                let lower = settings.boolean("lowercase", true)?.then(|| TextTransform::Lower.into());
+                let lower =
+                    settings.given.boolean("lowercase")?.unwrap_or(true).then(|| TextTransform::Lower.into());
                 let filters = stop(lower.into_iter().collect(), settings.strings("stopwords")?);
                 Analyzer::new(vec![], Tokenizer::Split(parts::pattern(settings)?), filters)
             }
             "StandardAnalyzer" => {
-                let max = settings.number("maxTokenLength", LONGEST_WORD, 1, parts::MOST)?;
+                let max =
+                    settings.given.integer_in("maxTokenLength", 1..=parts::MOST)?.unwrap_or(LONGEST_WORD);
                 let filters = stop(vec![TextTransform::Lower.into()], settings.strings("stopwords")?);
                 Analyzer::new(vec![], Tokenizer::Standard { max, join_runs: true }, filters)
             }
@@ -219,8 +225,8 @@ impl AnalyzerRegistry {
             return Err(parts::unknown_kind(settings, "normalizer"));
         }
         let place = &settings.place;
-        let filters = self.token_filters(place, &settings.strings("tokenFilters")?.unwrap_or_default())?;
-        let char_filters = self.char_filters(place, &settings.strings("charFilters")?.unwrap_or_default())?;
+        let filters = self.token_filters(place, &settings.given.texts("tokenFilters")?)?;
+        let char_filters = self.char_filters(place, &settings.given.texts("charFilters")?)?;
         settings.finish()?;
         Normalizer::from_parts(char_filters, filters).map_err(|name| {
             ApiError::invalid(format!(
@@ -244,13 +250,8 @@ fn definitions<'a>(
     property: &str,
     what: &'static str,
 ) -> Result<Vec<ComponentSettings<'a>>, ApiError> {
-    match index.get(property) {
-        None | Some(Value::Null) => Ok(Vec::new()),
-        Some(Value::Array(list)) => list.iter().map(|value| ComponentSettings::new(what, value)).collect(),
-        Some(_) => {
-            Err(ApiError::invalid(format!("The property '{property}' of the index must be an array.")))
-        }
-    }
+    let index = ObjectReader::new(index, JsonPlace::default())?;
+    index.objects(property)?.iter().map(|given| ComponentSettings::new(what, given)).collect()
 }
 
 fn add<T>(
@@ -271,7 +272,7 @@ fn add<T>(
     Ok(())
 }
 
-fn check_filter_count(place: &str, property: &str, names: &[String]) -> Result<(), ApiError> {
+fn check_filter_count(place: &str, property: &str, names: &[&str]) -> Result<(), ApiError> {
     if names.len() <= MOST_FILTERS {
         return Ok(());
     }

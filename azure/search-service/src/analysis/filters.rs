@@ -14,6 +14,7 @@ pub(crate) mod synonym;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use bindpost_azure_search_model::ApiError;
 use serde_json::Map;
 
 use self::cjk::{CjkBigramTokenFilter, CjkScript};
@@ -34,7 +35,6 @@ use super::language::{FRENCH_ARTICLES, elision};
 use super::parts::{MOST, check_order, gram_sizes, unknown_kind};
 use super::pattern::{PatternReplacement, compile};
 use super::settings::ComponentSettings;
-use crate::ApiError;
 
 /// The predefined filter names, and the type whose defaults each one uses.
 pub(super) const TOKEN_FILTERS: [(&str, &str); 36] = [
@@ -114,7 +114,7 @@ pub(super) fn custom(settings: &ComponentSettings<'_>) -> Result<TokenFilter, Ap
         set(if ignore { words.iter().map(|word| lowered(word)).collect() } else { words })
     };
     let filter = match settings.kind {
-        "AsciiFoldingTokenFilter" => match settings.boolean("preserveOriginal", false)? {
+        "AsciiFoldingTokenFilter" => match settings.given.boolean("preserveOriginal")?.unwrap_or(false) {
             true => TokenFilter::stage(FoldPreservingOriginal),
             false => TextTransform::Fold.into(),
         },
@@ -125,38 +125,38 @@ pub(super) fn custom(settings: &ComponentSettings<'_>) -> Result<TokenFilter, Ap
                 ("katakana", CjkScript::Katakana),
                 ("hangul", CjkScript::Hangul),
             ];
-            let ignored = settings.choices("ignoreScripts", &scripts)?;
+            let ignored = settings.given.choices("ignoreScripts", &scripts)?;
             TokenFilter::stage(CjkBigramTokenFilter::new(
                 ignored,
-                settings.boolean("outputUnigrams", false)?,
+                settings.given.boolean("outputUnigrams")?.unwrap_or(false),
                 false,
             ))
         }
         "CommonGramTokenFilter" => {
-            let ignore_case = settings.boolean("ignoreCase", false)?;
+            let ignore_case = settings.given.boolean("ignoreCase")?.unwrap_or(false);
             TokenFilter::stage(CommonGramTokenFilter {
                 words: case(settings.required_strings("commonWords")?, ignore_case),
                 ignore_case,
-                query: settings.boolean("queryMode", false)?,
+                query: settings.given.boolean("queryMode")?.unwrap_or(false),
                 last: None,
                 paired: false,
             })
         }
         "DictionaryDecompounderTokenFilter" => {
-            let min_part = settings.number("minSubwordSize", 2, 1, MOST)?;
-            let max_part = settings.number("maxSubwordSize", 15, 1, MOST)?;
+            let min_part = settings.given.integer_in("minSubwordSize", 1..=MOST)?.unwrap_or(2);
+            let max_part = settings.given.integer_in("maxSubwordSize", 1..=MOST)?.unwrap_or(15);
             check_order(settings, ("minSubwordSize", min_part), ("maxSubwordSize", max_part))?;
             TokenFilter::stage(DecompounderTokenFilter {
                 words: case(settings.required_strings("wordList")?, true),
-                min_word: settings.number("minWordSize", 5, 1, MOST)?,
+                min_word: settings.given.integer_in("minWordSize", 1..=MOST)?.unwrap_or(5),
                 min_part,
                 max_part,
-                longest: settings.boolean("onlyLongestMatch", false)?,
+                longest: settings.given.boolean("onlyLongestMatch")?.unwrap_or(false),
             })
         }
         "EdgeNGramTokenFilter" | "EdgeNGramTokenFilterV2" => {
             let (min, max) = gram_sizes(settings)?;
-            let back = settings.choice("side", false, &[("front", false), ("back", true)])?;
+            let back = settings.given.choice("side", &[("front", false), ("back", true)])?.unwrap_or(false);
             TokenFilter::stage(EdgeNGramTokenFilter { min, max, back })
         }
         "ElisionTokenFilter" => match settings.strings("articles")? {
@@ -164,24 +164,26 @@ pub(super) fn custom(settings: &ComponentSettings<'_>) -> Result<TokenFilter, Ap
             Some(articles) => TextTransform::Elision(case(articles, true)).into(),
         },
         "KeepTokenFilter" => {
-            let lower = settings.boolean("keepWordsCase", false)?;
+            let lower = settings.given.boolean("keepWordsCase")?.unwrap_or(false);
             FilterStep::Keep { words: case(settings.required_strings("keepWords")?, lower), lower }.into()
         }
         "KeywordMarkerTokenFilter" => {
-            let ignore_case = settings.boolean("ignoreCase", false)?;
+            let ignore_case = settings.given.boolean("ignoreCase")?.unwrap_or(false);
             let words = case(settings.required_strings("keywords")?, ignore_case);
             FilterStep::MarkKeywords { words, ignore_case }.into()
         }
         "LengthTokenFilter" => {
-            let min = settings.number("min", 0, 0, MOST)?;
-            let max = settings.number("max", MOST, 0, MOST)?;
+            let min = settings.given.integer_in("min", 0..=MOST)?.unwrap_or(0);
+            let max = settings.given.integer_in("max", 0..=MOST)?.unwrap_or(MOST);
             check_order(settings, ("min", min), ("max", max))?;
             FilterStep::Length { min, max }.into()
         }
         "LimitTokenFilter" => {
             // Reading the rest of the text does not change the tokens.
-            settings.boolean("consumeAllTokens", false)?;
-            TokenFilter::stage(LimitTokenFilter(settings.number("maxTokenCount", 1, 1, i32::MAX as usize)?))
+            settings.given.boolean("consumeAllTokens")?;
+            TokenFilter::stage(LimitTokenFilter(
+                settings.given.integer_in("maxTokenCount", 1..=(i32::MAX as usize))?.unwrap_or(1),
+            ))
         }
         "NGramTokenFilter" | "NGramTokenFilterV2" => {
             let (min, max) = gram_sizes(settings)?;
@@ -191,13 +193,13 @@ pub(super) fn custom(settings: &ComponentSettings<'_>) -> Result<TokenFilter, Ap
             let patterns = settings.required_strings("patterns")?;
             let patterns: Result<Vec<_>, _> =
                 patterns.iter().map(|pattern| compile(pattern, "", &settings.place)).collect();
-            let preserve = settings.boolean("preserveOriginal", true)?;
+            let preserve = settings.given.boolean("preserveOriginal")?.unwrap_or(true);
             TokenFilter::stage(PatternCaptureTokenFilter { patterns: patterns?.into(), preserve })
         }
         "PatternReplaceTokenFilter" => {
-            let pattern = compile(settings.required_string("pattern")?, "", &settings.place)?;
+            let pattern = compile(settings.given.required_text_or_empty("pattern")?, "", &settings.place)?;
             let replacement = PatternReplacement::parse(
-                settings.required_string("replacement")?,
+                settings.given.required_text_or_empty("replacement")?,
                 &pattern,
                 &settings.place,
             )?;
@@ -229,28 +231,30 @@ pub(super) fn custom(settings: &ComponentSettings<'_>) -> Result<TokenFilter, Ap
         "SynonymTokenFilter" => {
             let rules = SynonymTable::parse(
                 &settings.required_strings("synonyms")?,
-                settings.boolean("expand", true)?,
-                settings.boolean("ignoreCase", false)?,
+                settings.given.boolean("expand")?.unwrap_or(true),
+                settings.given.boolean("ignoreCase")?.unwrap_or(false),
                 &settings.place,
             )?;
             TokenFilter::stage(SynonymTokenFilter::new(rules))
         }
-        "TruncateTokenFilter" => TextTransform::Truncate(settings.number("length", MOST, 1, MOST)?).into(),
+        "TruncateTokenFilter" => {
+            TextTransform::Truncate(settings.given.integer_in("length", 1..=MOST)?.unwrap_or(MOST)).into()
+        }
         "UniqueTokenFilter" => {
-            let at_position = settings.boolean("onlyOnSamePosition", false)?;
+            let at_position = settings.given.boolean("onlyOnSamePosition")?.unwrap_or(false);
             TokenFilter::stage(UniqueTokenFilter { at_position, ..UniqueTokenFilter::default() })
         }
         "WordDelimiterTokenFilter" => {
             let options = WordDelimiterOptions {
-                word_parts: settings.boolean("generateWordParts", true)?,
-                number_parts: settings.boolean("generateNumberParts", true)?,
-                catenate_words: settings.boolean("catenateWords", false)?,
-                catenate_numbers: settings.boolean("catenateNumbers", false)?,
-                catenate_all: settings.boolean("catenateAll", false)?,
-                split_on_case: settings.boolean("splitOnCaseChange", true)?,
-                split_on_numerics: settings.boolean("splitOnNumerics", true)?,
-                preserve_original: settings.boolean("preserveOriginal", false)?,
-                possessive: settings.boolean("stemEnglishPossessive", true)?,
+                word_parts: settings.given.boolean("generateWordParts")?.unwrap_or(true),
+                number_parts: settings.given.boolean("generateNumberParts")?.unwrap_or(true),
+                catenate_words: settings.given.boolean("catenateWords")?.unwrap_or(false),
+                catenate_numbers: settings.given.boolean("catenateNumbers")?.unwrap_or(false),
+                catenate_all: settings.given.boolean("catenateAll")?.unwrap_or(false),
+                split_on_case: settings.given.boolean("splitOnCaseChange")?.unwrap_or(true),
+                split_on_numerics: settings.given.boolean("splitOnNumerics")?.unwrap_or(true),
+                preserve_original: settings.given.boolean("preserveOriginal")?.unwrap_or(false),
+                possessive: settings.given.boolean("stemEnglishPossessive")?.unwrap_or(true),
                 protected: settings.strings("protectedWords")?.unwrap_or_default().into_iter().collect(),
             };
             TokenFilter::stage(WordDelimiterTokenFilter {
@@ -265,8 +269,8 @@ pub(super) fn custom(settings: &ComponentSettings<'_>) -> Result<TokenFilter, Ap
 }
 
 fn phonetic(settings: &ComponentSettings<'_>) -> Result<TokenFilter, ApiError> {
-    let replace = settings.boolean("replace", true)?;
-    let encoder = settings.string("encoder")?.unwrap_or("metaphone");
+    let replace = settings.given.boolean("replace")?.unwrap_or(true);
+    let encoder = settings.given.text("encoder")?.unwrap_or("metaphone");
     let encoder = match encoder {
         "metaphone" => PhoneticEncoder::Metaphone,
         "soundex" => PhoneticEncoder::Soundex,
@@ -290,21 +294,22 @@ fn phonetic(settings: &ComponentSettings<'_>) -> Result<TokenFilter, ApiError> {
 }
 
 fn shingle(settings: &ComponentSettings<'_>) -> Result<TokenFilter, ApiError> {
-    let min = settings.number("minShingleSize", 2, 2, MOST)?;
-    let max = settings.number("maxShingleSize", 2, 2, MOST)?;
+    let min = settings.given.integer_in("minShingleSize", 2..=MOST)?.unwrap_or(2);
+    let max = settings.given.integer_in("maxShingleSize", 2..=MOST)?.unwrap_or(2);
     check_order(settings, ("minShingleSize", min), ("maxShingleSize", max))?;
-    let mut shingles = ShingleTokenFilter::new(min, max, settings.boolean("outputUnigrams", true)?);
-    shingles.unigrams_if_alone = settings.boolean("outputUnigramsIfNoShingles", false)?;
-    shingles.separator = settings.string("tokenSeparator")?.unwrap_or(" ").into();
-    shingles.filler = settings.string("filterToken")?.unwrap_or("_").into();
+    let mut shingles =
+        ShingleTokenFilter::new(min, max, settings.given.boolean("outputUnigrams")?.unwrap_or(true));
+    shingles.unigrams_if_alone = settings.given.boolean("outputUnigramsIfNoShingles")?.unwrap_or(false);
+    shingles.separator = settings.given.text("tokenSeparator")?.unwrap_or(" ").into();
+    shingles.filler = settings.given.text("filterToken")?.unwrap_or("_").into();
     Ok(TokenFilter::stage(shingles))
 }
 
 fn stemmer(settings: &ComponentSettings<'_>, known: &[&'static str]) -> Result<TokenFilter, ApiError> {
     let choices: Vec<(&str, &'static str)> = known.iter().map(|&name| (name, name)).collect();
-    let language = settings.choice("language", "", &choices)?;
+    let language = settings.given.choice("language", &choices)?.unwrap_or("");
     if language.is_empty() {
-        return Err(settings.missing("language"));
+        return Err(settings.given.missing("language"));
     }
     // In `snowball`, "english" is the newer of Porter's two stemmers.
     let name =
@@ -318,9 +323,9 @@ fn stemmer(settings: &ComponentSettings<'_>, known: &[&'static str]) -> Result<T
 }
 
 fn stopwords(settings: &ComponentSettings<'_>) -> Result<TokenFilter, ApiError> {
-    let ignore_case = settings.boolean("ignoreCase", false)?;
-    let trailing = settings.boolean("removeTrailing", true)?;
-    let list = settings.string("stopwordsList")?;
+    let ignore_case = settings.given.boolean("ignoreCase")?.unwrap_or(false);
+    let trailing = settings.given.boolean("removeTrailing")?.unwrap_or(true);
+    let list = settings.given.text("stopwordsList")?;
     let words = match settings.strings("stopwords")? {
         Some(_) if list.is_some() => {
             return Err(ApiError::invalid(format!(

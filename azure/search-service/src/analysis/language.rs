@@ -149,44 +149,6 @@ fn make(name: &str) -> Option<Analyzer> {
     Some(Analyzer::new(Vec::new(), tokenizer, filters))
 }
 
-/// Describes how an analyzer, tokenizer or token filter of this name differs from Azure AI Search.
-/// Returns `None` if it produces the same tokens.
-pub fn azure_difference(name: &str) -> Option<&'static str> {
-    if let Some(code) = name.strip_suffix(".microsoft") {
-        return Some(match code {
-            "ja" | "ko" | "zh-Hans" | "zh-Hant" | "th" => {
-                "pairs of characters instead of Microsoft's dictionary"
-            }
-            "bn" | "gu" | "he" | "hr" | "is" | "kn" | "ml" | "mr" | "ms" | "pa" | "sk" | "sl" | "te"
-            | "uk" | "ur" | "vi" | "bg" | "lv" => {
-                "words in lower case; Microsoft's base forms are not available"
-            }
-            _ => "a Snowball stemmer instead of Microsoft's base forms, and the stop words of Lucene",
-        });
-    }
-    Some(match name {
-        "ja.lucene" | "ko.lucene" | "zh-Hans.lucene" | "zh-Hant.lucene" | "th.lucene" => {
-            "pairs of characters instead of words from a dictionary"
-        }
-        "bg.lucene" | "gl.lucene" | "lv.lucene" => "a short list of stop words, and no stemmer",
-        "ar.lucene" | "cs.lucene" | "el.lucene" | "hi.lucene" | "id.lucene" | "pl.lucene" => {
-            "a short list of stop words, and a Snowball stemmer instead of Lucene's own"
-        }
-        "ca.lucene" | "eu.lucene" | "fa.lucene" | "ga.lucene" | "hy.lucene" | "ro.lucene" | "tr.lucene" => {
-            "a short list of stop words"
-        }
-        "de.lucene" | "es.lucene" | "fr.lucene" | "it.lucene" | "pt-BR.lucene" | "pt-PT.lucene" => {
-            "the Snowball stemmer instead of Lucene's light one"
-        }
-        "microsoft_language_tokenizer" => "the words of the standard tokenizer",
-        "microsoft_language_stemming_tokenizer" => "the words of the standard tokenizer, without base forms",
-        "kstem" => "the Porter stemmer of English",
-        "uax_url_email" => "addresses are recognised by their form, not by lists of top-level domains",
-        "classic" => "the kind of a token is recognised by its form",
-        _ => return None,
-    })
-}
-
 fn tokenizer_of(code: &str) -> Tokenizer {
     Tokenizer::Standard { max: LONGEST_WORD, join_runs: code != "th" }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bindpost_azure_search_model::ApiError;
 use serde_json::Map;
 
 use super::char_filter::{CharFilter, CharMappings};
@@ -10,7 +11,6 @@ use super::pattern::{LONGEST_REPLACEMENT, PatternReplacement, compile};
 use super::settings::ComponentSettings;
 use super::tokenizer::pieces::{NGramTokenizer, PathHierarchyTokenizer, TokenCharacterKind};
 use super::tokenizer::{TokenRunKind, Tokenizer, address_pattern, classic_pattern};
-use crate::ApiError;
 
 /// Azure's maximum for token and n-gram lengths.
 pub(super) const MOST: usize = 300;
@@ -47,21 +47,23 @@ pub(super) fn predefined_tokenizer(name: &str) -> Option<Result<Tokenizer, ApiEr
 }
 
 pub(super) fn tokenizer(settings: &ComponentSettings<'_>) -> Result<Tokenizer, ApiError> {
-    let max = |default| settings.number("maxTokenLength", default, 1, MOST);
+    let max = |default| {
+        Ok::<_, ApiError>(settings.given.integer_in("maxTokenLength", 1..=MOST)?.unwrap_or(default))
+    };
     let tokenizer = match settings.kind {
         "ClassicTokenizer" => Tokenizer::Classic { pattern: classic_pattern()?, max: max(LONGEST_WORD)? },
         "EdgeNGramTokenizer" => Tokenizer::Grams(grams(settings, true)?),
         "NGramTokenizer" => Tokenizer::Grams(grams(settings, false)?),
         "KeywordTokenizer" => {
             // The buffer size does not change the result.
-            settings.number("bufferSize", 256, 1, i32::MAX as usize)?;
+            settings.given.integer_in("bufferSize", 1..=i32::MAX as usize)?;
             Tokenizer::Whole { max: usize::MAX }
         }
         "KeywordTokenizerV2" => Tokenizer::Whole { max: max(256)? },
         "MicrosoftLanguageTokenizer" | "MicrosoftLanguageStemmingTokenizer" => {
-            settings.boolean("isSearchTokenizer", false)?;
+            settings.given.boolean("isSearchTokenizer")?;
             let languages: Vec<(&str, ())> = MICROSOFT_LANGUAGES.iter().map(|&name| (name, ())).collect();
-            settings.choice("language", (), &languages)?;
+            settings.given.choice("language", &languages)?;
             Tokenizer::Standard { max: max(LONGEST_WORD)?, join_runs: true }
         }
         "PathHierarchyTokenizerV2" => {
@@ -70,8 +72,8 @@ pub(super) fn tokenizer(settings: &ComponentSettings<'_>) -> Result<Tokenizer, A
                 delimiter,
                 replacement: settings.character("replacement", delimiter)?,
                 max: max(MOST)?,
-                reverse: settings.boolean("reverse", false)?,
-                skip: settings.number("skip", 0, 0, i32::MAX as usize)?,
+                reverse: settings.given.boolean("reverse")?.unwrap_or(false),
+                skip: settings.given.integer_in("skip", 0..=(i32::MAX as usize))?.unwrap_or(0),
             })
         }
         "PatternTokenizer" => {
@@ -108,8 +110,8 @@ pub(super) fn unknown_kind(settings: &ComponentSettings<'_>, what: &str) -> ApiE
 
 /// Compiles the pattern of an analyzer or tokenizer. The default matches non-word characters.
 pub(super) fn pattern(settings: &ComponentSettings<'_>) -> Result<regex::Regex, ApiError> {
-    let pattern = settings.string("pattern")?.unwrap_or(r"\W+");
-    compile(pattern, settings.string("flags")?.unwrap_or_default(), &settings.place)
+    let pattern = settings.given.text("pattern")?.unwrap_or(r"\W+");
+    compile(pattern, settings.given.text("flags")?.unwrap_or_default(), &settings.place)
 }
 
 /// Returns the tokenizer of the predefined analyzer `pattern`.
@@ -119,8 +121,8 @@ pub(super) fn default_split() -> Option<Tokenizer> {
 
 /// Reads `minGram` and `maxGram`.
 pub(super) fn gram_sizes(settings: &ComponentSettings<'_>) -> Result<(usize, usize), ApiError> {
-    let min = settings.number("minGram", 1, 1, MOST)?;
-    let max = settings.number("maxGram", 2, 1, MOST)?;
+    let min = settings.given.integer_in("minGram", 1..=MOST)?.unwrap_or(1);
+    let max = settings.given.integer_in("maxGram", 1..=MOST)?.unwrap_or(2);
     check_order(settings, ("minGram", min), ("maxGram", max))?;
     Ok((min, max))
 }
@@ -141,7 +143,7 @@ pub(super) fn check_order(
 
 fn grams(settings: &ComponentSettings<'_>, edge: bool) -> Result<NGramTokenizer, ApiError> {
     let (min, max) = gram_sizes(settings)?;
-    let kinds = settings.choices(
+    let kinds = settings.given.choices(
         "tokenChars",
         &[
             ("letter", TokenCharacterKind::Letter),
@@ -186,9 +188,9 @@ pub(super) fn char_filter(settings: &ComponentSettings<'_>) -> Result<CharFilter
             CharFilter::Mapping(Arc::new(mappings))
         }
         "PatternReplaceCharFilter" => {
-            let pattern = compile(settings.required_string("pattern")?, "", &settings.place)?;
+            let pattern = compile(settings.given.required_text_or_empty("pattern")?, "", &settings.place)?;
             let replacement = PatternReplacement::parse(
-                settings.required_string("replacement")?,
+                settings.given.required_text_or_empty("replacement")?,
                 &pattern,
                 &settings.place,
             )?;

@@ -1,8 +1,7 @@
 //! Regular expressions in Java syntax, which Lucene uses, and their replacement texts.
 
+use bindpost_azure_search_model::ApiError;
 use regex::{Captures, Regex, RegexBuilder};
-
-use crate::ApiError;
 
 /// The maximum length of a replacement in a definition, in characters.
 pub(super) const LONGEST_REPLACEMENT: usize = 1_000;

@@ -1,48 +1,37 @@
-//! Reads one component definition of an index: typed access to its properties, and rejection of unknown ones.
+//! One component definition of an index: its name, its type, and the properties that components share.
 
-use std::cell::RefCell;
-use std::collections::HashSet;
-
+use bindpost_azure_search_model::ApiError;
+use bindpost_net_json::{JsonPlace, ObjectReader};
 use serde_json::{Map, Value};
 
-use crate::ApiError;
-
-/// A definition such as `{"@odata.type":…,"name":…,…}`. A property that is null is treated as absent.
+/// A definition such as `{"@odata.type":…,"name":…,…}`.
 pub(super) struct ComponentSettings<'a> {
-    /// The name in error messages, such as `Token filter 'mine'`.
+    /// The name at the start of error messages, such as `Token filter 'mine'`.
     pub(super) place: String,
     pub(super) name: &'a str,
     /// The part of `@odata.type` after the last dot.
     pub(super) kind: &'a str,
-    members: &'a Map<String, Value>,
-    read: RefCell<HashSet<&'static str>>,
+    pub(super) given: ObjectReader<'a, ApiError>,
 }
 
 impl<'a> ComponentSettings<'a> {
-    pub(super) fn new(what: &str, value: &'a Value) -> Result<Self, ApiError> {
-        let members = value.as_object().ok_or_else(|| {
-            ApiError::invalid(format!(
-                "{what}: each definition must be an object with '@odata.type' and 'name'."
-            ))
-        })?;
-        let name = members.get("name").and_then(Value::as_str).ok_or_else(|| {
-            ApiError::invalid(format!("{what}: a definition has no 'name', or its name is not a string."))
-        })?;
+    /// Reads the definition of a component such as a `Token filter`.
+    pub(super) fn new(what: &str, given: &ObjectReader<'a, ApiError>) -> Result<Self, ApiError> {
+        let name = given.required_text("name")?;
         let place = format!("{what} '{name}'");
         if !is_name(name) {
             return Err(ApiError::invalid(format!(
                 "{place}: the name is not valid. Use at most 128 letters, digits, spaces, dashes and underscores, and begin and end with a letter or a digit."
             )));
         }
-        let kind = members.get("@odata.type").and_then(Value::as_str).ok_or_else(|| {
-            ApiError::invalid(format!("{place}: '@odata.type' is missing or not a string."))
-        })?;
+        let given = ObjectReader::from_members(given.members(), component_place(&place)).track_reads();
+        given.value("name");
+        let kind = given.required_text("@odata.type")?;
         let kind = kind.strip_prefix("#Microsoft.Azure.Search.").ok_or_else(|| {
-            ApiError::invalid(format!(
-                "{place}: '@odata.type' is '{kind}', but it must begin with '#Microsoft.Azure.Search.'."
-            ))
+            let problem = format_args!("must begin with '#Microsoft.Azure.Search.', not '{kind}'");
+            given.error("@odata.type", problem)
         })?;
-        Ok(Self { place, name, kind, members, read: RefCell::default() })
+        Ok(Self { place, name, kind, given })
     }
 
     /// Creates the settings of a predefined component, without any properties.
@@ -52,133 +41,52 @@ impl<'a> ComponentSettings<'a> {
         kind: &'a str,
         members: &'a Map<String, Value>,
     ) -> Self {
-        Self { place, name, kind, members, read: RefCell::default() }
+        let given = ObjectReader::from_members(members, component_place(&place));
+        Self { place, name, kind, given }
     }
 
-    fn get(&self, key: &'static str) -> Option<&'a Value> {
-        self.read.borrow_mut().insert(key);
-        self.members.get(key).filter(|value| !value.is_null())
-    }
-
-    fn wrong(&self, key: &str, expected: &str) -> ApiError {
-        ApiError::invalid(format!("{}: the property '{key}' must be {expected}.", self.place))
-    }
-
-    pub(super) fn missing(&self, key: &str) -> ApiError {
-        ApiError::invalid(format!("{}: the property '{key}' is required.", self.place))
-    }
-
-    pub(super) fn boolean(&self, key: &'static str, default: bool) -> Result<bool, ApiError> {
-        match self.get(key) {
-            None => Ok(default),
-            Some(value) => value.as_bool().ok_or_else(|| self.wrong(key, "true or false")),
+    /// Reads a whole number. The value -1 means none.
+    pub(super) fn number_or_none(&self, key: &str, max: usize) -> Result<Option<usize>, ApiError> {
+        match self.given.value(key).and_then(Value::as_i64) {
+            Some(-1) => Ok(None),
+            _ => self.given.integer_in(key, 0..=max),
         }
     }
 
-    /// Reads an integer from `min` to `max`, both inclusive.
-    pub(super) fn number(
-        &self,
-        key: &'static str,
-        default: usize,
-        min: usize,
-        max: usize,
-    ) -> Result<usize, ApiError> {
-        let Some(value) = self.get(key) else { return Ok(default) };
-        let number = value.as_u64().and_then(|number| usize::try_from(number).ok());
-        number
-            .filter(|number| (min..=max).contains(number))
-            .ok_or_else(|| self.wrong(key, &format!("an integer from {min} to {max}")))
-    }
-
-    /// Like [`ComponentSettings::number`]. The value -1 means none.
-    pub(super) fn number_or_none(&self, key: &'static str, max: usize) -> Result<Option<usize>, ApiError> {
-        match self.get(key) {
-            None => Ok(None),
-            Some(value) if value.as_i64() == Some(-1) => Ok(None),
-            Some(_) => self.number(key, 0, 0, max).map(Some),
-        }
-    }
-
-    pub(super) fn string(&self, key: &'static str) -> Result<Option<&'a str>, ApiError> {
-        match self.get(key) {
-            None => Ok(None),
-            Some(value) => value.as_str().map(Some).ok_or_else(|| self.wrong(key, "a string")),
-        }
-    }
-
-    pub(super) fn required_string(&self, key: &'static str) -> Result<&'a str, ApiError> {
-        self.string(key)?.ok_or_else(|| self.missing(key))
-    }
-
-    pub(super) fn character(&self, key: &'static str, default: char) -> Result<char, ApiError> {
-        let Some(text) = self.string(key)? else { return Ok(default) };
+    pub(super) fn character(&self, key: &str, default: char) -> Result<char, ApiError> {
+        let Some(text) = self.given.text(key)? else { return Ok(default) };
         let mut chars = text.chars();
         match (chars.next(), chars.next()) {
             (Some(c), None) => Ok(c),
-            _ => Err(self.wrong(key, "one character")),
+            _ => Err(self.given.error(key, "must be one character")),
         }
     }
 
-    pub(super) fn strings(&self, key: &'static str) -> Result<Option<Vec<String>>, ApiError> {
-        let Some(value) = self.get(key) else { return Ok(None) };
-        let list = value.as_array().and_then(|values| {
-            values.iter().map(|value| value.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>()
-        });
-        list.map(Some).ok_or_else(|| self.wrong(key, "an array of strings"))
+    /// Reads an array of strings. `None` if it is absent.
+    pub(super) fn strings(&self, key: &str) -> Result<Option<Vec<String>>, ApiError> {
+        let texts = self.given.texts(key)?;
+        Ok(self.given.value(key).map(|_| texts.into_iter().map(str::to_owned).collect()))
     }
 
-    pub(super) fn required_strings(&self, key: &'static str) -> Result<Vec<String>, ApiError> {
-        let list = self.strings(key)?.ok_or_else(|| self.missing(key))?;
-        if list.is_empty() {
-            return Err(self.wrong(key, "an array with at least one string"));
-        }
-        Ok(list)
-    }
-
-    /// Reads a string that must be one of `choices`.
-    pub(super) fn choice<T: Copy>(
-        &self,
-        key: &'static str,
-        default: T,
-        choices: &[(&str, T)],
-    ) -> Result<T, ApiError> {
-        match self.string(key)? {
-            None => Ok(default),
-            Some(word) => self.choose(key, word, choices),
-        }
-    }
-
-    pub(super) fn choices<T: Copy>(
-        &self,
-        key: &'static str,
-        choices: &[(&str, T)],
-    ) -> Result<Vec<T>, ApiError> {
-        let words = self.strings(key)?.unwrap_or_default();
-        words.iter().map(|word| self.choose(key, word, choices)).collect()
-    }
-
-    fn choose<T: Copy>(&self, key: &str, word: &str, choices: &[(&str, T)]) -> Result<T, ApiError> {
-        choices.iter().find(|(known, _)| *known == word).map(|(_, value)| *value).ok_or_else(|| {
-            let known: Vec<&str> = choices.iter().map(|(known, _)| *known).collect();
-            self.wrong(key, &format!("one of {}, but it is '{word}'", known.join(", ")))
-        })
+    /// Reads an array of at least one string.
+    pub(super) fn required_strings(&self, key: &str) -> Result<Vec<String>, ApiError> {
+        let list = self.strings(key)?.ok_or_else(|| self.given.missing(key))?;
+        if list.is_empty() { Err(self.given.error(key, "must not be empty")) } else { Ok(list) }
     }
 
     /// Rejects properties that were not read. A misspelled option would otherwise have no effect.
     pub(super) fn finish(&self) -> Result<(), ApiError> {
-        let read = self.read.borrow();
-        let unknown = self
-            .members
-            .keys()
-            .find(|key| !key.starts_with("@odata.") && *key != "name" && !read.contains(key.as_str()));
-        match unknown {
-            None => Ok(()),
-            Some(key) => Err(ApiError::invalid(format!(
-                "{}: the property '{key}' does not exist on type 'Microsoft.Azure.Search.{}'.",
-                self.place, self.kind
-            ))),
-        }
+        self.given.unread().map_or(Ok(()), |name| {
+            let problem = format_args!("does not exist on type 'Microsoft.Azure.Search.{}'", self.kind);
+            Err(self.given.error(name, problem))
+        })
     }
+}
+
+/// The place of a component in the middle of a sentence, such as `token filter 'mine'`.
+fn component_place(place: &str) -> JsonPlace {
+    let (first, rest) = place.split_at_checked(1).unwrap_or_default();
+    JsonPlace::of(format!("{}{rest}", first.to_lowercase()))
 }
 
 fn is_name(name: &str) -> bool {

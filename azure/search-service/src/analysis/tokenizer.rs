@@ -5,12 +5,12 @@ pub(crate) mod words;
 
 use std::sync::OnceLock;
 
+use bindpost_azure_search_model::ApiError;
 use regex::Regex;
 
 use self::pieces::{NGramTokenizer, PathHierarchyTokenizer};
 use self::words::WordRanges;
 use super::filters::step::AnalysisToken;
-use crate::ApiError;
 
 #[derive(Debug, Clone)]
 pub(super) enum Tokenizer {

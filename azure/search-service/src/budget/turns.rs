@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use bindpost_azure_search_model::ApiError;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::timeout;
 
 use super::{Budget, CLIENT_GONE, RequestLimits, TIME_OVER, service_busy};
-use crate::ApiError;
 
 /// The kind of work. Each kind has its own concurrency limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

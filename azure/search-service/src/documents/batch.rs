@@ -1,15 +1,15 @@
 //! Parses the batches of document actions in `docs/search.index`.
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_net_json::text::decode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Document;
 use super::merge::DocumentPatch;
-use super::scan::decode;
 use super::shape::DocumentShape;
 use super::value::shorten;
 use super::walk::DocumentCanonicalizer;
-use crate::ApiError;
 
 const ACTIONS: usize = 1000;
 const KEY_LENGTH: usize = 1024;
@@ -79,7 +79,7 @@ struct BatchBody<'a> {
 }
 
 /// Rejects a batch in which a document has no key or an invalid key.
-pub fn check_keys(items: &[BatchEntry]) -> Result<(), ApiError> {
+pub(crate) fn check_keys(items: &[BatchEntry]) -> Result<(), ApiError> {
     let wrong = items.iter().enumerate().find(|(_, item)| item.bad_key);
     let Some((number, BatchEntry { action: Err(reason), key, .. })) = wrong else { return Ok(()) };
     let message = format!("The request is invalid. Details: actions : {number}: {reason}");

@@ -3,11 +3,12 @@
 //! Collections are replaced as a whole. Single complex values are merged member by member. An explicit
 //! `null` sets null.
 
+use bindpost_azure_search_model::definition::FieldType;
+use bindpost_net_json::cut::members;
+
 use super::Document;
 use super::read::check_document;
-use super::scan::members;
 use super::shape::{DocumentShape, ObjectShape};
-use crate::definition::FieldType;
 
 /// The given members of a document, checked and in the order of the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -40,7 +40,7 @@ impl IndexingResult {
 }
 
 /// Returns the status and body of the response. The status is 207 if any document failed, otherwise 200.
-pub fn indexing_response(outcomes: &[IndexingResult]) -> (StatusCode, Vec<u8>) {
+pub(crate) fn indexing_response(outcomes: &[IndexingResult]) -> (StatusCode, Vec<u8>) {
     let mut body = Vec::with_capacity(16 + outcomes.len() * 80);
     body.extend_from_slice(br#"{"value":["#);
     let mut failed = false;

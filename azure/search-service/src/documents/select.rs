@@ -2,14 +2,16 @@
 
 use std::collections::HashSet;
 
-use super::scan::{elements, members};
+use bindpost_net_json::cut::{elements, members};
+
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::{FieldType, IndexField, IndexSchema};
+
 use super::value::shorten;
-use crate::ApiError;
-use crate::definition::{FieldType, IndexField, IndexSchema};
 
 /// The members to return, checked against the schema. Parsed once per request, and used for every hit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldSelection {
+pub(crate) struct FieldSelection {
     picks: Vec<SelectedField>,
     /// Whether everything stored at this level is returned, so that it can be copied.
     everything: bool,
@@ -25,12 +27,12 @@ struct SelectedField {
 
 impl FieldSelection {
     /// Selects all retrievable fields, as a request without `$select` does.
-    pub fn all(schema: &IndexSchema) -> Self {
+    pub(crate) fn all(schema: &IndexSchema) -> Self {
         Self::from_fields(schema.fields(), None)
     }
 
     /// Parses a list such as `name,address/city`, or `*`. An empty list means `*`.
-    pub fn parse(text: &str, schema: &IndexSchema) -> Result<Self, ApiError> {
+    pub(crate) fn parse(text: &str, schema: &IndexSchema) -> Result<Self, ApiError> {
         let mut wanted = HashSet::new();
         let mut all = text.trim().is_empty();
         if !all {
@@ -47,7 +49,7 @@ impl FieldSelection {
 
     /// Writes the selected members in the order of the schema, without braces. Writes nothing if no
     /// member is selected.
-    pub fn write(&self, stored: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, stored: &[u8], out: &mut Vec<u8>) {
         if self.everything {
             out.extend_from_slice(without_braces(stored));
         } else if let Ok(text) = std::str::from_utf8(stored) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::definition::{FieldType, IndexField, IndexSchema, PrimitiveType};
+use bindpost_azure_search_model::definition::{FieldType, IndexField, IndexSchema, PrimitiveType};
 
 /// Built once per schema, and used for every document.
 #[derive(Debug, Clone)]

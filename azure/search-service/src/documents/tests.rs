@@ -1,11 +1,12 @@
 use std::fmt::Write;
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::{IndexDefinition, IndexSchema};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
+use super::merge::DocumentPatch;
 use super::*;
-use crate::ApiError;
-use crate::definition::{IndexDefinition, IndexSchema};
 
 fn schema() -> IndexSchema {
     let definition = json!({"name": "hotels", "fields": [

@@ -2,11 +2,13 @@
 
 use std::io::Write;
 
+use bindpost_azure_search_model::definition::{FieldType, PrimitiveType, type_name};
+use bindpost_net_json::cut::{elements, members};
+use bindpost_net_json::text::decode;
+
 use super::FieldValue;
 use super::date::{parse_date, write_date};
-use super::scan::{decode, elements, members, quoted};
 use super::shape::MemberShape;
-use crate::definition::{FieldType, PrimitiveType, type_name};
 
 const HALF_LARGEST: f32 = 65_504.0;
 
@@ -204,7 +206,7 @@ pub(super) fn type_mismatch(member: &MemberShape, raw: &str) -> String {
 fn conversion_error(member: &MemberShape, primitive: PrimitiveType, raw: &str) -> String {
     format!(
         "Cannot convert the literal '{}' to the expected type '{}' of field '{}'.",
-        shorten(quoted(raw).unwrap_or(raw)),
+        shorten(raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"')).unwrap_or(raw)),
         match primitive {
             PrimitiveType::Single => "Edm.Single",
             PrimitiveType::Half => "Edm.Half",

@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
+use bindpost_azure_search_model::definition::{FieldType, PrimitiveType};
+use bindpost_net_json::cut::{decode_name, elements, members};
+use bindpost_net_json::text::decode;
+
 use super::FieldValue;
-use super::scan::{decode, decode_name, elements, members};
 use super::shape::{MemberShape, ObjectShape};
 use super::value;
-use crate::definition::{FieldType, PrimitiveType};
 
 /// The maximum length in bytes of a string that is indexed as a whole.
 const WHOLE_STRING: usize = 32_766;

@@ -8,6 +8,7 @@ mod tests;
 
 use std::collections::{HashMap, HashSet};
 
+use bindpost_azure_search_model::ApiError;
 use tantivy::postings::TermInfo;
 use tantivy::query::{EnableScoring, FuzzyTermQuery, Query};
 use tantivy::schema::{Field as Column, IndexRecordOption};
@@ -16,12 +17,11 @@ use tantivy::{BitSet, InvertedIndexReader, Searcher, SegmentReader, Term};
 use super::columns::FieldColumns;
 use super::highlight::HighlightTags;
 use super::suggest::{TypedWord, TypedWords};
-use crate::ApiError;
 use crate::budget::{Budget, MemoryReservation};
 
 /// The autocomplete mode of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum AutocompleteMode {
+pub(crate) enum AutocompleteMode {
     /// Completes the last word.
     #[default]
     OneTerm,
@@ -34,14 +34,14 @@ pub enum AutocompleteMode {
 /// One completion.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Completion {
+pub(crate) struct Completion {
     pub text: String,
     /// The typed text, with its last part replaced by the completion.
     pub query_plus_text: String,
 }
 
 impl AutocompleteMode {
-    pub fn parse(mode: Option<&str>) -> Result<Self, ApiError> {
+    pub(crate) fn parse(mode: Option<&str>) -> Result<Self, ApiError> {
         match mode {
             None | Some("oneTerm") => Ok(Self::OneTerm),
             Some("twoTerms") => Ok(Self::TwoTerms),
@@ -59,7 +59,7 @@ impl AutocompleteMode {
 ///
 /// `fields` holds the columns of the selected source fields. `queryPlusText` has tags around the completion.
 #[expect(clippy::too_many_arguments, reason = "the arguments are independent")]
-pub fn autocomplete(
+pub(crate) fn autocomplete(
     searcher: &Searcher,
     fields: &[FieldColumns],
     words: &TypedWords,

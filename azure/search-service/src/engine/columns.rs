@@ -5,17 +5,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use bindpost_azure_search_model::definition::{IndexField, IndexSchema, PrimitiveType};
 use tantivy::schema::{
     Field as Column, IndexRecordOption, NumericOptions, Schema as TantivySchema, TextFieldIndexing,
     TextOptions,
 };
 
-use crate::definition::{IndexField, IndexSchema, PrimitiveType};
-
-/// The analyzer of suggester columns. It is registered together with the analyzers of the index.
-pub const SUGGEST_ANALYZER: &str = "bindpost.suggest";
-/// The analyzer of suggester columns for pairs of words.
-pub const PAIRS_ANALYZER: &str = "bindpost.pairs";
+use crate::analysis::{PAIRS_ANALYZER, SUGGEST_ANALYZER};
 
 /// The columns of one field. A field has only the columns that its attributes need.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

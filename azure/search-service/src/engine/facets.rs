@@ -17,25 +17,25 @@ mod expression;
 #[cfg(test)]
 mod tests;
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::IndexSchema;
 use serde_json::Value;
 use tantivy::collector::Collector;
 use tantivy::{SegmentOrdinal, SegmentReader};
 
-pub use self::calendar::{CalendarInterval, CalendarUnit, render_date};
-pub use self::expression::{FacetExpression, FacetKind, FacetMetric, FacetSort};
+pub(crate) use self::calendar::CalendarInterval;
+pub(crate) use self::expression::FacetExpression;
 
 use self::counting::{FacetCounts, SegmentFacets};
 use super::columns::IndexColumns;
-use crate::ApiError;
 use crate::budget::{Budget, JsonBuffer};
-use crate::definition::IndexSchema;
 
 /// The maximum number of facets in one request.
 const MOST_FACETS: usize = 100;
 
 /// All facets of one request. This collector returns the value of `@search.facets`.
 #[derive(Debug, Clone)]
-pub struct RequestFacets {
+pub(crate) struct RequestFacets {
     /// Each facet with the index of its counts in `counted`.
     facets: Vec<(FacetExpression, usize)>,
     /// What is counted, with the name of its column. Facets that show the same counts in different ways
@@ -47,7 +47,7 @@ pub struct RequestFacets {
 impl RequestFacets {
     /// Parses expressions such as `category,count:5,sort:-value` and checks them against the fields of
     /// the index.
-    pub fn parse<S: AsRef<str>>(
+    pub(crate) fn parse<S: AsRef<str>>(
         expressions: &[S],
         schema: &IndexSchema,
         columns: &IndexColumns,
@@ -79,10 +79,6 @@ impl RequestFacets {
             all.facets.push((facet, place));
         }
         Ok(all)
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.facets.is_empty()
     }
 }
 

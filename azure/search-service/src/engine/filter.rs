@@ -13,6 +13,13 @@ use std::borrow::Cow;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::IndexSchema;
+use bindpost_azure_search_model::odata::ast::{
+    ComparisonOperator, FieldPath, FilterLiteral, OdataFilter, TextMatch,
+};
+use bindpost_azure_search_model::odata::evaluate::satisfies_operator;
+use bindpost_azure_search_model::odata::{self, geo};
 use tantivy::Term;
 use tantivy::query::doc_predicate_query::{DocPredicateQuery, FunctionPredicate};
 use tantivy::query::{
@@ -21,23 +28,18 @@ use tantivy::query::{
 };
 use tantivy::schema::{Field as Column, IndexRecordOption};
 
-pub use self::joined::join_comparisons;
+pub(crate) use self::joined::join_comparisons;
 
 use self::negation::negated_query;
 use self::stored::stored_json_query;
 use super::columns::IndexColumns;
 use super::store::StoreView;
 use super::watch::BudgetedQuery;
-use crate::ApiError;
 use crate::analysis::Normalizer;
 use crate::budget::Budget;
-use crate::definition::IndexSchema;
-use crate::odata::ast::{ComparisonOperator, FieldPath, FilterLiteral, OdataFilter, TextMatch};
-use crate::odata::evaluate::satisfies_operator;
-use crate::odata::{self, geo};
 
 /// The index parts that a filter is compiled against.
-pub struct FilterScope<'a> {
+pub(crate) struct FilterScope<'a> {
     pub schema: &'a IndexSchema,
     pub columns: &'a IndexColumns,
     pub documents: &'a Arc<StoreView>,
@@ -49,10 +51,10 @@ pub struct FilterScope<'a> {
 }
 
 /// Builds a query from a search text in a filter.
-pub type TextQuery<'a> = dyn Fn(&TextMatch) -> Result<Box<dyn Query>, ApiError> + 'a;
+pub(crate) type TextQuery<'a> = dyn Fn(&TextMatch) -> Result<Box<dyn Query>, ApiError> + 'a;
 
 /// Compiles a filter into a query. Only `search.ismatchscoring` adds to the scores of the documents.
-pub fn compile(filter: &OdataFilter, scope: &FilterScope<'_>) -> Result<Box<dyn Query>, ApiError> {
+pub(crate) fn compile(filter: &OdataFilter, scope: &FilterScope<'_>) -> Result<Box<dyn Query>, ApiError> {
     let query: Box<dyn Query> = match filter {
         OdataFilter::Constant(true) => without_score(AllQuery, scope),
         OdataFilter::Constant(false) => Box::new(EmptyQuery),

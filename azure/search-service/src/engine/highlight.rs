@@ -8,17 +8,17 @@ mod tests;
 
 use std::ops::Range;
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::{IndexSchema, PrimitiveType};
 use serde_json::Value;
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream};
 
 use self::passages::passages;
-use crate::ApiError;
 use crate::budget::{Budget, MemoryReservation};
-use crate::definition::{IndexSchema, PrimitiveType};
 
 /// One field of the `highlight` parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HighlightField {
+pub(crate) struct HighlightField {
     pub path: String,
     /// The maximum number of fragments.
     pub fragments: usize,
@@ -26,17 +26,17 @@ pub struct HighlightField {
 
 /// The tags around a matching word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HighlightTags {
+pub(crate) struct HighlightTags {
     pub before: String,
     pub after: String,
 }
 
 /// Consecutive tokens, each with its distance from the first.
-pub type Phrase = Vec<(usize, String)>;
+pub(crate) type Phrase = Vec<(usize, String)>;
 
 /// The matches to highlight in one field.
 #[derive(Clone, Copy)]
-pub struct HighlightMatcher<'a> {
+pub(crate) struct HighlightMatcher<'a> {
     pub word: &'a dyn Fn(&str) -> bool,
     /// Phrases. Their tokens are marked only where the whole phrase matches.
     pub phrases: &'a [Phrase],
@@ -54,7 +54,7 @@ impl Default for HighlightTags {
 
 impl HighlightTags {
     /// Parses the tags of a request. A request has both tags or none.
-    pub fn parse(before: Option<&str>, after: Option<&str>) -> Result<Option<Self>, ApiError> {
+    pub(crate) fn parse(before: Option<&str>, after: Option<&str>) -> Result<Option<Self>, ApiError> {
         match (before, after) {
             (None, None) => Ok(None),
             (Some(before), Some(after)) => {
@@ -73,7 +73,7 @@ impl HighlightTags {
 const ONE_TAG: &str = "highlightPreTag and highlightPostTag must be given together.";
 
 /// Parses `title-3,description`. If a field is named twice, its last entry is used.
-pub fn parse_fields(parameter: &str, schema: &IndexSchema) -> Result<Vec<HighlightField>, ApiError> {
+pub(crate) fn parse_fields(parameter: &str, schema: &IndexSchema) -> Result<Vec<HighlightField>, ApiError> {
     let mut fields: Vec<HighlightField> = Vec::new();
     for part in parameter.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         // Field names contain no dashes.
@@ -103,7 +103,7 @@ pub fn parse_fields(parameter: &str, schema: &IndexSchema) -> Result<Vec<Highlig
 
 /// Returns the strings of a document at a path such as `rooms/description`, including those in objects
 /// and lists.
-pub fn texts<'a>(document: &'a Value, path: &str) -> Vec<&'a str> {
+pub(crate) fn texts<'a>(document: &'a Value, path: &str) -> Vec<&'a str> {
     let mut values = vec![document];
     for name in path.split('/') {
         values = values.into_iter().flat_map(elements).filter_map(|value| value.get(name)).collect();
@@ -120,7 +120,7 @@ fn elements(value: &Value) -> std::slice::Iter<'_, Value> {
 }
 
 /// Returns up to `limit` fragments of a field's values, the best first. Returns none without a match.
-pub fn fragments(
+pub(crate) fn fragments(
     values: &[&str],
     analyzer: &mut TextAnalyzer,
     found: HighlightMatcher<'_>,

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use bindpost_azure_search_model::ApiError;
 use http::StatusCode;
 
 use self::change::BatchApplier;
@@ -25,7 +26,6 @@ use self::vector_fields::VectorFields;
 use super::plan::IndexPlan;
 use super::snapshot::IndexSnapshot;
 use super::store::{DocumentStore, DocumentStoreError, StoreView};
-use crate::ApiError;
 use crate::documents::{self, BatchEntry, IndexingResult, check_keys, parse_batch};
 
 /// After this many changed documents the index is committed even without a search. This limits the work

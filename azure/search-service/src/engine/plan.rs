@@ -1,14 +1,14 @@
 //! The parts of an index that are built once from its definition and read by every request.
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::{IndexDefinition, IndexField};
 use serde_json::Value;
 use sha2::Digest as _;
 use tantivy::TantivyDocument;
 use tantivy::tokenizer::TokenizerManager;
 
-use super::columns::{FieldColumns, IndexColumns, PAIRS_ANALYZER, SUGGEST_ANALYZER};
-use crate::ApiError;
-use crate::analysis::{AnalyzerRegistry, Normalizer};
-use crate::definition::{IndexDefinition, IndexField};
+use super::columns::{FieldColumns, IndexColumns};
+use crate::analysis::{AnalyzerRegistry, Normalizer, PAIRS_ANALYZER, SUGGEST_ANALYZER};
 use crate::documents::{Document, DocumentShape, FieldValue};
 use crate::vectors::VectorSearch;
 

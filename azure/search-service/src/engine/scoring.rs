@@ -8,35 +8,35 @@ mod parameters;
 #[cfg(test)]
 mod tests;
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::scoring::{
+    ScoringAggregation, ScoringFunction, ScoringFunctionKind, ScoringInterpolation, ScoringProfile,
+};
+use bindpost_azure_search_model::odata::ast::GeoPoint;
 use tantivy::columnar::{Column as FastColumn, StrColumn};
 use tantivy::schema::{Field as Column, Type};
 use tantivy::{DocId, Score, SegmentReader};
 
-pub use self::parameters::ScoringParameters;
+pub(crate) use self::parameters::ScoringParameters;
 
 use super::columns::IndexColumns;
-use crate::ApiError;
-use crate::definition::scoring::{
-    ScoringAggregation, ScoringFunction, ScoringFunctionKind, ScoringInterpolation, ScoringProfile,
-};
-use crate::odata::ast::GeoPoint;
 
 /// The functions of a profile, bound to the columns of an index and the parameters of one request.
 #[derive(Debug, Clone)]
-pub struct ProfileScorer {
+pub(crate) struct ProfileScorer {
     functions: Vec<BoundFunction>,
     aggregation: ScoringAggregation,
 }
 
 /// The functions of a profile for one segment, with its columns open.
-pub struct SegmentScorer {
+pub(crate) struct SegmentScorer {
     functions: Vec<SegmentFunction>,
     aggregation: ScoringAggregation,
 }
 
 impl ProfileScorer {
     /// Binds a profile. Freshness is relative to `now`, in milliseconds since 1970.
-    pub fn new(
+    pub(crate) fn new(
         profile: &ScoringProfile,
         parameters: &ScoringParameters,
         columns: &IndexColumns,
@@ -49,23 +49,23 @@ impl ProfileScorer {
     }
 
     /// Returns whether the profile has no functions. It may still have weights.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }
 
-    pub fn for_segment(&self, segment: &SegmentReader) -> tantivy::Result<SegmentScorer> {
+    pub(crate) fn for_segment(&self, segment: &SegmentReader) -> tantivy::Result<SegmentScorer> {
         let functions = self.functions.iter().map(|function| function.open(segment));
         Ok(SegmentScorer { functions: functions.collect::<Result<_, _>>()?, aggregation: self.aggregation })
     }
 }
 
 impl SegmentScorer {
-    pub fn apply(&self, doc: DocId, score: Score) -> Score {
+    pub(crate) fn apply(&self, doc: DocId, score: Score) -> Score {
         score * self.multiplier(doc)
     }
 
     /// Returns the factor of a document, or 1 when no function applies to it.
-    pub fn multiplier(&self, doc: DocId) -> Score {
+    pub(crate) fn multiplier(&self, doc: DocId) -> Score {
         let mut factors = self.functions.iter().map(|function| function.factor(doc));
         let number = self.functions.len().max(1) as f64;
         let factor = match self.aggregation {

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use bindpost_azure_search_model::ApiError;
 use tantivy::columnar::Column;
 use tantivy::{DocAddress, Searcher};
 
 use super::plan::IndexPlan;
 use super::store::StoreView;
-use crate::ApiError;
 use crate::vectors::VectorView;
 
 pub struct IndexSnapshot {

@@ -5,12 +5,12 @@
 
 use std::path::Path;
 
+use bindpost_azure_search_model::ApiError;
 use redb::{
     ReadOnlyTable, ReadTransaction, ReadableTable as _, ReadableTableMetadata as _, TableDefinition,
     TableError,
 };
 
-use crate::ApiError;
 use crate::database::{self, RedbDatabase};
 
 /// Maps the key of a document to its number.
@@ -53,13 +53,13 @@ impl From<DocumentStoreError> for ApiError {
 }
 
 /// The documents of one index.
-pub struct DocumentStore {
+pub(crate) struct DocumentStore {
     database: RedbDatabase,
 }
 
 impl DocumentStore {
     /// Opens the file, or creates it.
-    pub fn open(path: &Path) -> Result<Self, DocumentStoreError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, DocumentStoreError> {
         let database = RedbDatabase::open(path, CACHE_BYTES)?;
         match StoreView::open(&database.read()?) {
             Ok(_) => return Ok(Self { database }),
@@ -79,7 +79,7 @@ impl DocumentStore {
 
     /// Changes documents in one transaction and returns the number of the batch. If `change` fails,
     /// nothing is written. `committed` is the last batch in the full-text index.
-    pub fn write<T, E: From<DocumentStoreError>>(
+    pub(crate) fn write<T, E: From<DocumentStoreError>>(
         &self,
         committed: u64,
         change: impl FnOnce(&mut StoreBatch<'_>) -> Result<T, E>,
@@ -99,12 +99,12 @@ impl DocumentStore {
 
     /// Reopens the file after a disk failure. Returns whether it was reopened. Earlier views are
     /// then invalid.
-    pub fn reopen_after_failure(&self) -> Result<bool, DocumentStoreError> {
+    pub(crate) fn reopen_after_failure(&self) -> Result<bool, DocumentStoreError> {
         Ok(self.database.reopen_after_failure()?)
     }
 
     /// Rewrites every document if `shape` has changed, so that all documents have the same members.
-    pub fn rewrite_documents<E: From<DocumentStoreError>>(
+    pub(crate) fn rewrite_documents<E: From<DocumentStoreError>>(
         &self,
         shape: u64,
         rewrite: impl Fn(&[u8]) -> Result<Vec<u8>, E>,
@@ -140,13 +140,13 @@ impl DocumentStore {
     }
 
     /// Returns a view of the current documents. Later writes do not change it.
-    pub fn view(&self) -> Result<StoreView, DocumentStoreError> {
+    pub(crate) fn view(&self) -> Result<StoreView, DocumentStoreError> {
         Ok(StoreView::open(&self.database.read()?)?)
     }
 }
 
 /// Changes that become visible together.
-pub struct StoreBatch<'a> {
+pub(crate) struct StoreBatch<'a> {
     keys: redb::Table<'a, &'static str, u64>,
     documents: redb::Table<'a, u64, &'static [u8]>,
     vectors: redb::Table<'a, (u32, u64), &'static [u8]>,
@@ -173,18 +173,23 @@ impl<'a> StoreBatch<'a> {
     }
 
     /// Returns the number and JSON of a document, including changes of this batch.
-    pub fn get(&self, key: &str) -> Result<Option<(u64, Vec<u8>)>, DocumentStoreError> {
+    pub(crate) fn get(&self, key: &str) -> Result<Option<(u64, Vec<u8>)>, DocumentStoreError> {
         let Some(number) = self.number(key)? else { return Ok(None) };
         let json = self.documents.get(number)?.map(|json| json.value().to_vec()).unwrap_or_default();
         Ok(Some((number, json)))
     }
 
-    pub fn number(&self, key: &str) -> Result<Option<u64>, DocumentStoreError> {
+    pub(crate) fn number(&self, key: &str) -> Result<Option<u64>, DocumentStoreError> {
         Ok(self.keys.get(key)?.map(|number| number.value()))
     }
 
     /// Writes a document and returns its number. `number` is the number of an existing document.
-    pub fn put(&mut self, key: &str, number: Option<u64>, json: &[u8]) -> Result<u64, DocumentStoreError> {
+    pub(crate) fn put(
+        &mut self,
+        key: &str,
+        number: Option<u64>,
+        json: &[u8],
+    ) -> Result<u64, DocumentStoreError> {
         let number = match number {
             Some(number) => number,
             None => {
@@ -199,18 +204,23 @@ impl<'a> StoreBatch<'a> {
         Ok(number)
     }
 
-    pub fn put_vector(&mut self, field: u32, number: u64, vector: &[u8]) -> Result<(), DocumentStoreError> {
+    pub(crate) fn put_vector(
+        &mut self,
+        field: u32,
+        number: u64,
+        vector: &[u8],
+    ) -> Result<(), DocumentStoreError> {
         self.vectors.insert((field, number), vector)?;
         Ok(())
     }
 
-    pub fn delete_vector(&mut self, field: u32, number: u64) -> Result<(), DocumentStoreError> {
+    pub(crate) fn delete_vector(&mut self, field: u32, number: u64) -> Result<(), DocumentStoreError> {
         self.vectors.remove((field, number))?;
         Ok(())
     }
 
     /// Deletes a document and returns its former number.
-    pub fn delete(&mut self, key: &str) -> Result<Option<u64>, DocumentStoreError> {
+    pub(crate) fn delete(&mut self, key: &str) -> Result<Option<u64>, DocumentStoreError> {
         let Some(number) = self.keys.remove(key)?.map(|number| number.value()) else { return Ok(None) };
         self.documents.remove(number)?;
         self.changed.extend_from_slice(&number.to_le_bytes());

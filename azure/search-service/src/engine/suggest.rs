@@ -7,6 +7,7 @@ mod closeness;
 #[cfg(test)]
 mod tests;
 
+use bindpost_azure_search_model::ApiError;
 use tantivy::Term;
 use tantivy::query::{
     BooleanQuery, BoostQuery, DisjunctionMaxQuery, EmptyQuery, FuzzyTermQuery, Query, TermQuery,
@@ -18,12 +19,11 @@ use self::closeness::{Closeness, closeness};
 use super::highlight::{HighlightSpan, HighlightTags, insert_tags, merge_spans};
 use super::text::{PatternQuery, TermPattern};
 use super::watch::BudgetedQuery;
-use crate::ApiError;
 use crate::budget::Budget;
 
 /// The typed text, split into words of suggester columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TypedWords {
+pub(crate) struct TypedWords {
     /// The text as the client sent it.
     pub(super) typed: String,
     pub(super) words: Vec<TypedWord>,
@@ -44,7 +44,7 @@ const SHORTEST_FUZZY: usize = 3;
 
 impl TypedWords {
     /// Parses the typed text. `analyzer` is the analyzer registered as `SUGGEST_ANALYZER`.
-    pub fn parse(search: &str, analyzer: &mut TextAnalyzer, fuzzy: bool) -> Result<Self, ApiError> {
+    pub(crate) fn parse(search: &str, analyzer: &mut TextAnalyzer, fuzzy: bool) -> Result<Self, ApiError> {
         let length = search.chars().count();
         if length == 0 || length > LONGEST {
             let what = format!("The search text must have 1 to {LONGEST} characters; it has {length}.");
@@ -62,7 +62,7 @@ impl TypedWords {
     /// the most words.
     ///
     /// With tags, the typed text is marked in it.
-    pub fn display_text<'a>(
+    pub(crate) fn display_text<'a>(
         &self,
         values: impl IntoIterator<Item = &'a str>,
         analyzer: &mut TextAnalyzer,
@@ -127,7 +127,7 @@ fn shorten(span: &mut HighlightSpan, value: &str, typed: &str) {
 
 /// Builds a query for documents with all words in one of the `suggest` columns. Exact matches score above
 /// matches with mistakes, and whole words above prefixes.
-pub fn suggest_query(words: &TypedWords, columns: &[Column], budget: &Budget) -> Box<dyn Query> {
+pub(crate) fn suggest_query(words: &TypedWords, columns: &[Column], budget: &Budget) -> Box<dyn Query> {
     if words.words.is_empty() || columns.is_empty() {
         return Box::new(EmptyQuery);
     }
@@ -163,7 +163,10 @@ fn word_query(column: Column, text: &str, last: bool, mistakes: bool, budget: &B
 
 /// Returns the fields to search: those of `searchFields`, which must be sources of the suggester, or
 /// all sources.
-pub fn source_fields(search_fields: Option<&str>, sources: &[String]) -> Result<Vec<String>, ApiError> {
+pub(crate) fn source_fields(
+    search_fields: Option<&str>,
+    sources: &[String],
+) -> Result<Vec<String>, ApiError> {
     let asked = search_fields.unwrap_or_default().split(',').map(str::trim).filter(|name| !name.is_empty());
     let mut chosen: Vec<String> = Vec::new();
     for name in asked {
@@ -182,7 +185,7 @@ pub fn source_fields(search_fields: Option<&str>, sources: &[String]) -> Result<
 }
 
 /// Returns the maximum number of results, from 1 to 100. Default: 5.
-pub fn result_limit(name: &str, top: Option<i64>) -> Result<usize, ApiError> {
+pub(crate) fn result_limit(name: &str, top: Option<i64>) -> Result<usize, ApiError> {
     match top.map(usize::try_from) {
         None => Ok(DEFAULT_TOP),
         Some(Ok(top)) if (1..=100).contains(&top) => Ok(top),

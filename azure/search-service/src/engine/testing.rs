@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use bindpost_azure_search_model::definition::{FieldType, IndexField, IndexSchema, PrimitiveType};
 use chrono::DateTime;
 use serde_json::Value;
 use tantivy::indexer::NoMergePolicy;
@@ -9,8 +10,8 @@ use tantivy::schema::Field as Column;
 use tantivy::tokenizer::{LowerCaser, SimpleTokenizer, TextAnalyzer, Token, TokenStream, Tokenizer};
 use tantivy::{Index, IndexWriter, Searcher, TantivyDocument};
 
-use super::columns::{IndexColumns, PAIRS_ANALYZER, SUGGEST_ANALYZER};
-use crate::definition::{FieldType, IndexField, IndexSchema, PrimitiveType};
+use super::columns::IndexColumns;
+use crate::analysis::{PAIRS_ANALYZER, SUGGEST_ANALYZER};
 
 pub(crate) struct TestIndex {
     pub(crate) schema: IndexSchema,

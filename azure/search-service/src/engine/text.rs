@@ -5,6 +5,9 @@
 //! word (`wi-fi`) into several terms, searchMode joins them within a field. Terms at the same position
 //! and synonyms are alternatives, and the best score is used.
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::syntax::synonyms::CompiledSynonyms;
+use bindpost_azure_search_model::syntax::tree::{ClauseOccur, QueryClause, QueryNode};
 use tantivy::Term;
 use tantivy::query::{
     AllQuery, BooleanQuery, BoostQuery, DisjunctionMaxQuery, EmptyQuery, Occur as TantivyOccur, PhraseQuery,
@@ -13,19 +16,16 @@ use tantivy::query::{
 use tantivy::schema::{Field as Column, IndexRecordOption};
 use tantivy::tokenizer::TextAnalyzer;
 
-use crate::ApiError;
 use crate::budget::Budget;
-use crate::syntax::synonyms::CompiledSynonyms;
-use crate::syntax::tree::{ClauseOccur, QueryClause, QueryNode};
 
 mod expression;
 mod highlight;
 mod pattern;
 mod words;
 
-pub use highlight::{HighlightKind, HighlightTerm};
-pub use pattern::TermPattern;
-pub use words::{MAX_TERMS, too_many_terms};
+pub(crate) use highlight::{HighlightKind, HighlightTerm};
+pub(crate) use pattern::TermPattern;
+pub(crate) use words::{MAX_TERMS, too_many_terms};
 
 use pattern::PatternBuilder;
 pub(crate) use pattern::PatternQuery;

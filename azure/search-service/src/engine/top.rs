@@ -3,27 +3,27 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::{IndexSchema, PrimitiveType};
+use bindpost_azure_search_model::odata::ast::{GeoPoint, OrderByClause, OrderCriterion};
+use bindpost_azure_search_model::odata::geo;
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::{Column, MonotonicallyMappableToU64 as _, StrColumn};
 use tantivy::{DocAddress, DocId, Score, SegmentOrdinal, SegmentReader};
 
 use super::columns::IndexColumns;
 use super::scoring::{ProfileScorer, SegmentScorer};
-use crate::ApiError;
 use crate::budget::{Budget, MemoryReservation};
-use crate::definition::{IndexSchema, PrimitiveType};
-use crate::odata::ast::{GeoPoint, OrderByClause, OrderCriterion};
-use crate::odata::geo;
 
 /// A matching document.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SearchHit {
+pub(crate) struct SearchHit {
     pub score: f32,
     pub address: DocAddress,
 }
 
 /// Collects the first `limit` documents of an order.
-pub struct OrderedTopDocs {
+pub(crate) struct OrderedTopDocs {
     keys: Vec<SortClause>,
     limit: usize,
     scorer: Option<ProfileScorer>,
@@ -47,7 +47,7 @@ enum SortColumn {
 
 impl OrderedTopDocs {
     /// Creates a collector. Equal documents are ordered by score, then by their order in the index.
-    pub fn new(
+    pub(crate) fn new(
         order: &[OrderByClause],
         limit: usize,
         scorer: Option<ProfileScorer>,
@@ -222,7 +222,7 @@ impl SortRank {
 }
 
 /// Collects the first documents of one segment.
-pub struct SegmentTopDocs {
+pub(crate) struct SegmentTopDocs {
     segment: SegmentOrdinal,
     sources: Vec<(SegmentSortColumn, bool)>,
     limit: usize,
@@ -234,7 +234,7 @@ pub struct SegmentTopDocs {
 }
 
 /// The first documents of one segment.
-pub struct SegmentTopHits {
+pub(crate) struct SegmentTopHits {
     documents: Vec<RankedHit>,
     memory: MemoryReservation,
 }
@@ -296,7 +296,7 @@ impl SegmentCollector for SegmentTopDocs {
 }
 
 /// A document with the values that are compared across segments.
-pub struct RankedHit {
+pub(crate) struct RankedHit {
     keys: Vec<SortValue>,
     hit: SearchHit,
 }

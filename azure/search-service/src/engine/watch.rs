@@ -7,7 +7,7 @@ use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader, Term};
 use crate::budget::Budget;
 
 /// A collector that checks the budget at every collected document.
-pub struct BudgetCollector(pub Budget);
+pub(crate) struct BudgetCollector(pub Budget);
 
 impl Collector for BudgetCollector {
     type Fruit = ();
@@ -44,13 +44,13 @@ impl SegmentCollector for BudgetCollector {
 /// Wraps a query. The budget is checked before a segment is opened, because a part of a filter may then
 /// read a whole column.
 #[derive(Debug)]
-pub struct BudgetedQuery {
+pub(crate) struct BudgetedQuery {
     query: Box<dyn Query>,
     budget: Budget,
 }
 
 impl BudgetedQuery {
-    pub fn new(query: impl Query, budget: &Budget) -> Self {
+    pub(crate) fn new(query: impl Query, budget: &Budget) -> Self {
         Self { query: Box::new(query), budget: budget.clone() }
     }
 }

@@ -2,14 +2,13 @@
 
 use std::time::Instant;
 
+use bindpost_azure_search_model::ApiError;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 use serde::Serialize;
 use serde_json::json;
-
-use crate::ApiError;
 
 /// The amount of OData metadata in response bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

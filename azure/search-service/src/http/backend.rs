@@ -5,10 +5,10 @@
 
 use std::pin::Pin;
 
+use bindpost_azure_search_model::ApiError;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use crate::ApiError;
 use crate::budget::Budget;
 
 use super::answer::{HttpReply, MetadataLevel};

@@ -17,7 +17,7 @@ use rcgen::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
@@ -61,7 +61,7 @@ pub fn open(folder: &Path, names: &[String]) -> Result<TlsCertificates, Certific
     }
     let chain = [files.read_certificate(&files.leaf)?, files.read_certificate(&files.authority)?];
     let key = PrivateKeyDer::from_pem_slice(&files.read(&files.leaf_key)?).map_err(|_| unreadable())?;
-    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(chain.into(), key)?;

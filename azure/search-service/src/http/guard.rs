@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
+use bindpost_azure_search_model::ApiError;
 use http::header::HOST;
 use http::request::Parts;
 use http::{Method, StatusCode, Uri, Version};
 
-use crate::ApiError;
 use crate::keys::{ApiKeys, KeyRole};
 
 use super::request::{QueryOptions, RequestHeaders};

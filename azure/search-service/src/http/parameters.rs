@@ -1,8 +1,7 @@
 //! Converts query parameters of GET into body parameters of POST, and back.
 
+use bindpost_azure_search_model::ApiError;
 use serde_json::{Map, Number, Value};
-
-use crate::ApiError;
 
 use super::request::{self, QueryOptions};
 
@@ -96,7 +95,7 @@ pub(super) fn autocomplete_parameters(options: &QueryOptions) -> Result<Map<Stri
 /// Returns the query string for these parameters of a search. Each parameter starts with `&`.
 ///
 /// Parameters without a query string form, such as vectors, are skipped.
-pub fn to_options(parameters: &Map<String, Value>) -> String {
+pub(crate) fn to_options(parameters: &Map<String, Value>) -> String {
     let mut options = String::new();
     for SearchParameter(option, member, _) in SEARCH {
         let values = match parameters.get(*member) {

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use bindpost_azure_search_model::ApiError;
 use http::HeaderMap;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use crate::ApiError;
 use crate::resources::MatchConditions;
 
 use super::answer::MetadataLevel;

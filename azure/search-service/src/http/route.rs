@@ -3,14 +3,14 @@
 //! Names have two forms, `/indexes('hotels')` and `/indexes/hotels`. Actions may have the prefix
 //! `search.`. A quoted name is never parsed as an action.
 
+use bindpost_azure_search_model::ApiError;
 use http::Method;
 
-use crate::ApiError;
 use crate::resources::ResourceKind;
 
 /// The resource that a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Route {
+pub(crate) enum Route {
     /// All definitions of a kind.
     All(RouteCollection),
     /// One definition.
@@ -27,13 +27,13 @@ pub enum Route {
 
 /// A kind of resource, and the collection name in the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RouteCollection {
+pub(crate) struct RouteCollection {
     pub kind: ResourceKind,
     pub collection: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum IndexOperation {
+pub(crate) enum IndexOperation {
     Search,
     Suggest,
     Autocomplete,
@@ -45,7 +45,7 @@ pub enum IndexOperation {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IndexerOperation {
+pub(crate) enum IndexerOperation {
     Run,
     Reset,
     ResetDocuments,
@@ -59,7 +59,7 @@ const POST: Methods = &[Method::POST];
 const BOTH: Methods = &[Method::GET, Method::POST];
 
 /// Returns the route of a percent-encoded path, and its methods.
-pub fn find(path: &str) -> Result<(Route, Methods), ApiError> {
+pub(crate) fn find(path: &str) -> Result<(Route, Methods), ApiError> {
     let unknown = || {
         let shown: String = path.chars().take(200).collect();
         ApiError::not_found(format!(

@@ -11,6 +11,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Instant;
 
+use bindpost_azure_search_model::ApiError;
 use bytes::Bytes;
 use http::header::ALLOW;
 use http::request::Parts;
@@ -19,7 +20,6 @@ use http_body_util::Full;
 use hyper::body::Body;
 use serde_json::{Map, Value};
 
-use crate::ApiError;
 use crate::budget::{RequestLimits, ServiceBudget, parsed_bytes};
 use crate::keys::ApiKeys;
 use crate::resources::{ResourceKind, ResourceRegistry};

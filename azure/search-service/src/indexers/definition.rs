@@ -1,17 +1,19 @@
 //! Parses and checks the JSON definition of an indexer.
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_net_json::{JsonPlace, ObjectReader};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value};
 
 use super::parse::ParseOptions;
-use crate::ApiError;
+
+/// An object of the definition of an indexer, a data source or a skillset.
+pub(super) type IndexerObject<'a> = ObjectReader<'a, ApiError>;
 
 /// A parsed and valid indexer definition.
 #[derive(Debug, Clone)]
-pub struct IndexerDefinition {
+pub(crate) struct IndexerDefinition {
     pub name: String,
-    pub data_source: String,
-    pub skillset: Option<String>,
     pub target_index: String,
     pub disabled: bool,
     pub schedule: Option<IndexingSchedule>,
@@ -26,83 +28,71 @@ pub struct IndexerDefinition {
 
 /// When an indexer runs automatically.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexingSchedule {
+pub(crate) struct IndexingSchedule {
     pub interval: TimeDelta,
     pub start: Option<DateTime<Utc>>,
 }
 
 /// Maps a member of the source to a field of the index.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FieldMapping {
+pub(crate) struct FieldMapping {
     pub source: String,
     pub target: String,
     pub function: Option<MappingFunction>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct MappingFunction {
+pub(crate) struct MappingFunction {
     pub name: String,
     pub parameters: Map<String, Value>,
 }
 
 /// The maximum number of documents in one request.
-const LARGEST_BATCH: i64 = 1_000;
+const LARGEST_BATCH: usize = 1_000;
 
 impl IndexerDefinition {
-    pub fn parse(json: &Value) -> Result<Self, ApiError> {
-        let json = json.as_object().ok_or_else(|| ApiError::invalid("An indexer must be a JSON object."))?;
-        let nothing = Map::new();
-        let parameters = object(json, "parameters", "indexer")?.unwrap_or(&nothing);
-        let configuration = object(parameters, "configuration", "parameters")?.unwrap_or(&nothing);
-        let batch_size = match integer(parameters, "batchSize")? {
-            None => 1_000,
-            Some(size @ 1..=LARGEST_BATCH) => usize::try_from(size).unwrap_or(1_000),
-            Some(size) => {
-                return Err(ApiError::invalid(format!(
-                    "'batchSize' is {size}; it must be between 1 and {LARGEST_BATCH}."
-                )));
-            }
-        };
+    pub(crate) fn parse(json: &Value) -> Result<Self, ApiError> {
+        let given = IndexerObject::new(json, JsonPlace::of("the indexer"))?;
+        let name = given.required_text("name")?.to_owned();
+        // The references are checked where definitions are stored. Here only their types matter.
+        given.required_text("dataSourceName")?;
+        given.text("skillsetName")?;
+        let parameters = given.object_or_empty("parameters")?;
         Ok(Self {
-            name: required(json, "name", "indexer")?.to_owned(),
-            data_source: required(json, "dataSourceName", "indexer")?.to_owned(),
-            skillset: text(json, "skillsetName")?.filter(|name| !name.is_empty()).map(str::to_owned),
-            target_index: required(json, "targetIndexName", "indexer")?.to_owned(),
-            disabled: boolean(json, "disabled")?.unwrap_or(false),
-            schedule: object(json, "schedule", "indexer")?.map(schedule).transpose()?,
-            batch_size,
-            max_failed_items: most_failures(parameters, "maxFailedItems")?,
-            max_failed_items_per_batch: most_failures(parameters, "maxFailedItemsPerBatch")?,
-            parsing: ParseOptions::parse(configuration)?,
-            field_mappings: mappings(json, "fieldMappings")?,
-            output_field_mappings: mappings(json, "outputFieldMappings")?,
+            name,
+            target_index: given.required_text("targetIndexName")?.to_owned(),
+            disabled: given.boolean("disabled")?.unwrap_or(false),
+            schedule: given.object("schedule")?.map(|given| schedule(&given)).transpose()?,
+            batch_size: parameters.integer_in("batchSize", 1..=LARGEST_BATCH)?.unwrap_or(LARGEST_BATCH),
+            max_failed_items: most_failures(&parameters, "maxFailedItems")?,
+            max_failed_items_per_batch: most_failures(&parameters, "maxFailedItemsPerBatch")?,
+            parsing: ParseOptions::parse(&parameters.object_or_empty("configuration")?)?,
+            field_mappings: mappings(&given, "fieldMappings")?,
+            output_field_mappings: mappings(&given, "outputFieldMappings")?,
         })
     }
 }
 
-fn schedule(json: &Map<String, Value>) -> Result<IndexingSchedule, ApiError> {
-    let interval = required(json, "interval", "schedule")?;
-    let span = parse_duration(interval).ok_or_else(|| {
-        ApiError::invalid(format!("The schedule's interval '{interval}' is not a duration such as 'PT2H'."))
+fn schedule(given: &IndexerObject<'_>) -> Result<IndexingSchedule, ApiError> {
+    let text = given.required_text("interval")?;
+    let interval = parse_duration(text).ok_or_else(|| {
+        given.error("interval", format_args!("must be a duration such as 'PT2H', not '{text}'"))
     })?;
-    if span < TimeDelta::minutes(5) || span > TimeDelta::days(1) {
-        return Err(ApiError::invalid(format!(
-            "The schedule's interval '{interval}' must be at least 'PT5M' and at most 'P1D'."
-        )));
+    if interval < TimeDelta::minutes(5) || interval > TimeDelta::days(1) {
+        let problem = format_args!("must be at least 'PT5M' and at most 'P1D', not '{text}'");
+        return Err(given.error("interval", problem));
     }
-    let start = match text(json, "startTime")? {
-        None => None,
-        Some(start) => Some(start.parse::<DateTime<Utc>>().map_err(|_| {
-            ApiError::invalid(format!(
-                "The schedule's startTime '{start}' is not a time such as '2024-01-31T08:00:00Z'."
-            ))
-        })?),
-    };
-    Ok(IndexingSchedule { interval: span, start })
+    let start = given.text("startTime")?.map(|start| {
+        start.parse::<DateTime<Utc>>().map_err(|_| {
+            let problem = format_args!("must be a time such as '2024-01-31T08:00:00Z', not '{start}'");
+            given.error("startTime", problem)
+        })
+    });
+    Ok(IndexingSchedule { interval, start: start.transpose()? })
 }
 
 /// Parses `P1DT2H3M4S`. Months and years have no fixed length and are rejected.
-pub fn parse_duration(text: &str) -> Option<TimeDelta> {
+pub(crate) fn parse_duration(text: &str) -> Option<TimeDelta> {
     let mut rest = text.strip_prefix('P')?;
     let mut total = TimeDelta::zero();
     let mut in_time = false;
@@ -132,92 +122,34 @@ pub fn parse_duration(text: &str) -> Option<TimeDelta> {
     (parts > 0).then_some(total)
 }
 
-fn most_failures(json: &Map<String, Value>, name: &str) -> Result<Option<u64>, ApiError> {
-    match integer(json, name)?.unwrap_or(0) {
+fn most_failures(given: &IndexerObject<'_>, name: &str) -> Result<Option<u64>, ApiError> {
+    match given.integer(name)?.unwrap_or(0) {
         -1 => Ok(None),
-        number => u64::try_from(number).map(Some).map_err(|_| {
-            ApiError::invalid(format!("'{name}' is {number}; it must be -1 (no limit), 0 or more."))
-        }),
+        number => u64::try_from(number)
+            .map(Some)
+            .map_err(|_| given.error(name, format_args!("must be -1 (no limit), 0 or more, not {number}"))),
     }
 }
 
-fn mappings(json: &Map<String, Value>, name: &str) -> Result<Vec<FieldMapping>, ApiError> {
-    let list = match json.get(name) {
-        None | Some(Value::Null) => return Ok(Vec::new()),
-        Some(Value::Array(list)) => list,
-        Some(_) => return Err(ApiError::invalid(format!("'{name}' must be an array."))),
-    };
-    list.iter()
+fn mappings(given: &IndexerObject<'_>, name: &str) -> Result<Vec<FieldMapping>, ApiError> {
+    let entries = given.objects(name)?.into_iter();
+    entries
         .map(|entry| {
-            let entry = entry
-                .as_object()
-                .ok_or_else(|| ApiError::invalid(format!("Each entry of '{name}' must be an object.")))?;
-            let source = required(entry, "sourceFieldName", name)?;
-            let target = match text(entry, "targetFieldName")? {
+            let source = entry.required_text("sourceFieldName")?;
+            let target = match entry.text("targetFieldName")? {
                 Some(target) if !target.is_empty() => target,
                 _ => source.rsplit('/').next().unwrap_or(source),
             };
-            let function = match object(entry, "mappingFunction", name)? {
-                None => None,
-                Some(function) => Some(MappingFunction {
-                    name: required(function, "name", "mappingFunction")?.to_owned(),
-                    parameters: object(function, "parameters", "mappingFunction")?
-                        .cloned()
-                        .unwrap_or_default(),
-                }),
-            };
+            let function = entry.object("mappingFunction")?.map(|function| {
+                Ok::<_, ApiError>(MappingFunction {
+                    name: function.required_text("name")?.to_owned(),
+                    parameters: function.object_or_empty("parameters")?.members().clone(),
+                })
+            });
+            let function = function.transpose()?;
             Ok(FieldMapping { source: source.to_owned(), target: target.to_owned(), function })
         })
         .collect()
-}
-
-/// Returns a required member, which must be a string that is not empty.
-pub(super) fn required<'a>(
-    json: &'a Map<String, Value>,
-    name: &str,
-    owner: &str,
-) -> Result<&'a str, ApiError> {
-    text(json, name)?
-        .filter(|text| !text.is_empty())
-        .ok_or_else(|| ApiError::invalid(format!("The required property '{name}' is missing in '{owner}'.")))
-}
-
-pub(super) fn text<'a>(json: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, ApiError> {
-    match json.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(ApiError::invalid(format!("'{name}' must be a string."))),
-    }
-}
-
-pub(super) fn boolean(json: &Map<String, Value>, name: &str) -> Result<Option<bool>, ApiError> {
-    match json.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Bool(value)) => Ok(Some(*value)),
-        Some(_) => Err(ApiError::invalid(format!("'{name}' must be true or false."))),
-    }
-}
-
-pub(super) fn integer(json: &Map<String, Value>, name: &str) -> Result<Option<i64>, ApiError> {
-    match json.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => value
-            .as_i64()
-            .map(Some)
-            .ok_or_else(|| ApiError::invalid(format!("'{name}' must be a whole number."))),
-    }
-}
-
-pub(super) fn object<'a>(
-    json: &'a Map<String, Value>,
-    name: &str,
-    owner: &str,
-) -> Result<Option<&'a Map<String, Value>>, ApiError> {
-    match json.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Object(map)) => Ok(Some(map)),
-        Some(_) => Err(ApiError::invalid(format!("'{name}' in '{owner}' must be an object."))),
-    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 mod convert;
 mod functions;
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::field::{IndexField, IndexSchema};
 use serde_json::{Map, Value};
 
 pub(super) use functions::percent_decode;
@@ -10,11 +12,9 @@ use functions::{MappingTransform, token_encode};
 
 use super::definition::IndexerDefinition;
 use super::skills::tree::{EnrichmentNode, EnrichmentPath};
-use crate::ApiError;
-use crate::definition::field::{IndexField, IndexSchema};
 
 /// An item with the metadata of its blob.
-pub struct BlobItem<'a> {
+pub(crate) struct BlobItem<'a> {
     pub fields: Map<String, Value>,
     pub metadata: &'a Map<String, Value>,
     /// The number of the item within the blob. `None` if the blob is one item.
@@ -22,7 +22,7 @@ pub struct BlobItem<'a> {
 }
 
 /// The mappings of one indexer to one index, checked against the fields of the index.
-pub struct FieldMapper<'s> {
+pub(crate) struct FieldMapper<'s> {
     schema: &'s IndexSchema,
     explicit: Vec<MappingStep<'s>>,
     /// Fields without a mapping. They use members with the same name.
@@ -36,11 +36,11 @@ struct MappingStep<'s> {
     function: Option<MappingTransform>,
 }
 
-pub const DOCUMENT_KEY: &str = "AzureSearch_DocumentKey";
+pub(crate) const DOCUMENT_KEY: &str = "AzureSearch_DocumentKey";
 const STORAGE_PATH: &str = "metadata_storage_path";
 
 impl<'s> FieldMapper<'s> {
-    pub fn new(indexer: &IndexerDefinition, schema: &'s IndexSchema) -> Result<Self, ApiError> {
+    pub(crate) fn new(indexer: &IndexerDefinition, schema: &'s IndexSchema) -> Result<Self, ApiError> {
         let step = |mapping: &super::FieldMapping| {
             let target = schema.fields().iter().find(|field| field.name == mapping.target);
             // Azure ignores the case of target field names.
@@ -71,7 +71,7 @@ impl<'s> FieldMapper<'s> {
     }
 
     /// Returns the document of an item. `tree` is the enriched item if the indexer has a skillset.
-    pub fn map(
+    pub(crate) fn map(
         &self,
         mut piece: BlobItem<'_>,
         tree: Option<&EnrichmentNode>,
@@ -181,7 +181,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::definition::field::{FieldType, PrimitiveType};
+    use bindpost_azure_search_model::definition::field::{FieldType, PrimitiveType};
 
     fn schema() -> IndexSchema {
         let mut id = IndexField::new("id", FieldType::One(PrimitiveType::String));

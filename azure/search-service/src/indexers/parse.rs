@@ -8,17 +8,17 @@ mod plain;
 use std::fs::File;
 use std::io::Read;
 
+use bindpost_azure_search_model::ApiError;
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Map, Value};
 
-use super::definition::{boolean, text};
+use super::definition::IndexerObject;
 use super::source::{Blob, BlobContainer};
 use super::status::IndexerLimits;
-use crate::ApiError;
 
 /// How blobs are parsed: `parameters.configuration` of an indexer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParseOptions {
+pub(crate) struct ParseOptions {
     pub mode: ParsingMode,
     pub extract: DataToExtract,
     /// File name extensions to index, in lower case and with the dot. Empty for all files.
@@ -31,7 +31,7 @@ pub struct ParseOptions {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ParsingMode {
+pub(crate) enum ParsingMode {
     Default,
     Text,
     Json,
@@ -52,7 +52,7 @@ pub enum ParsingMode {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DataToExtract {
+pub(crate) enum DataToExtract {
     Everything,
     /// Only metadata is indexed. The file is not read.
     Metadata,
@@ -60,7 +60,7 @@ pub enum DataToExtract {
 
 /// The source of one document.
 #[derive(Debug, Default, PartialEq)]
-pub struct ParsedItem {
+pub(crate) struct ParsedItem {
     pub fields: Map<String, Value>,
     /// The number of the item within the blob, from 1. `None` if the blob is one item.
     pub number: Option<u64>,
@@ -69,7 +69,7 @@ pub struct ParsedItem {
 
 /// Why an item, or the rest of a blob, could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParseFailure {
+pub(crate) struct ParseFailure {
     pub message: String,
     pub line: Option<u64>,
     pub reason: ParseFailureReason,
@@ -78,7 +78,7 @@ pub struct ParseFailure {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ParseFailureReason {
+pub(crate) enum ParseFailureReason {
     /// A type of file that text cannot be extracted from.
     Unsupported,
     /// A supported type of file with invalid content.
@@ -89,14 +89,14 @@ pub enum ParseFailureReason {
 }
 
 /// The items of one blob, in order.
-pub type Items = Box<dyn Iterator<Item = Result<ParsedItem, ParseFailure>> + Send>;
+pub(crate) type Items = Box<dyn Iterator<Item = Result<ParsedItem, ParseFailure>> + Send>;
 
 /// A longer line, row or element is rejected.
 const LONGEST_LINE: u64 = 16 * 1024 * 1024;
 
 impl ParseOptions {
-    pub fn parse(json: &Map<String, Value>) -> Result<Self, ApiError> {
-        if let Some(encoding) = text(json, "encoding")?
+    pub(crate) fn parse(given: &IndexerObject<'_>) -> Result<Self, ApiError> {
+        if let Some(encoding) = given.text("encoding")?
             && !encoding.eq_ignore_ascii_case("utf-8")
             && !encoding.eq_ignore_ascii_case("utf8")
         {
@@ -104,32 +104,31 @@ impl ParseOptions {
                 "The encoding '{encoding}' is not supported. Convert the files to UTF-8."
             )));
         }
-        let extract = match text(json, "dataToExtract")?.unwrap_or("contentAndMetadata") {
-            "contentAndMetadata" => DataToExtract::Everything,
-            "storageMetadata" | "allMetadata" => DataToExtract::Metadata,
-            other => {
-                return Err(unknown(
-                    "dataToExtract",
-                    other,
-                    "contentAndMetadata, allMetadata, storageMetadata",
-                ));
-            }
-        };
+        let extract = given.choice(
+            "dataToExtract",
+            &[
+                ("contentAndMetadata", DataToExtract::Everything),
+                ("allMetadata", DataToExtract::Metadata),
+                ("storageMetadata", DataToExtract::Metadata),
+            ],
+        )?;
+        let extract = extract.unwrap_or(DataToExtract::Everything);
         Ok(Self {
-            mode: ParsingMode::parse(json)?,
+            mode: ParsingMode::parse(given)?,
             extract,
-            only_extensions: extensions(json, "indexedFileNameExtensions")?,
-            without_extensions: extensions(json, "excludedFileNameExtensions")?,
-            fail_on_unsupported: boolean(json, "failOnUnsupportedContentType")?.unwrap_or(false),
-            fail_on_unprocessable: boolean(json, "failOnUnprocessableDocument")?,
-            metadata_of_oversized: boolean(json, "indexStorageMetadataOnlyForOversizedDocuments")?
+            only_extensions: extensions(given, "indexedFileNameExtensions")?,
+            without_extensions: extensions(given, "excludedFileNameExtensions")?,
+            fail_on_unsupported: given.boolean("failOnUnsupportedContentType")?.unwrap_or(false),
+            fail_on_unprocessable: given.boolean("failOnUnprocessableDocument")?,
+            metadata_of_oversized: given
+                .boolean("indexStorageMetadataOnlyForOversizedDocuments")?
                 .unwrap_or(false),
         })
     }
 
     /// Returns whether files with this name are indexed. An excluded extension takes precedence over an
     /// indexed one.
-    pub fn includes(&self, name: &str) -> bool {
+    pub(crate) fn includes(&self, name: &str) -> bool {
         let extension = extension(name).to_ascii_lowercase();
         !self.without_extensions.contains(&extension)
             && (self.only_extensions.is_empty() || self.only_extensions.contains(&extension))
@@ -137,67 +136,55 @@ impl ParseOptions {
 }
 
 impl ParsingMode {
-    fn parse(json: &Map<String, Value>) -> Result<Self, ApiError> {
-        Ok(match text(json, "parsingMode")?.unwrap_or("default") {
+    fn parse(given: &IndexerObject<'_>) -> Result<Self, ApiError> {
+        Ok(match given.text("parsingMode")?.unwrap_or("default") {
             "default" => Self::Default,
             "text" => Self::Text,
             "json" => Self::Json,
             "jsonLines" => Self::JsonLines,
             "jsonArray" => {
-                let root = text(json, "documentRoot")?.unwrap_or("");
+                let root = given.text("documentRoot")?.unwrap_or("");
                 Self::JsonArray {
                     root: root.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect(),
                 }
             }
             "delimitedText" => {
                 let headers =
-                    text(json, "delimitedTextHeaders")?.filter(|headers| !headers.trim().is_empty());
+                    given.text("delimitedTextHeaders")?.filter(|headers| !headers.trim().is_empty());
                 let headers: Option<Vec<String>> =
                     headers.map(|headers| headers.split(',').map(|name| name.trim().to_owned()).collect());
-                let first_line_is_headers = boolean(json, "firstLineContainsHeaders")?.unwrap_or(true);
+                let first_line_is_headers = given.boolean("firstLineContainsHeaders")?.unwrap_or(true);
                 if headers.is_none() && !first_line_is_headers {
-                    return Err(ApiError::invalid(
-                        "'delimitedTextHeaders' is required when 'firstLineContainsHeaders' is false.",
-                    ));
+                    let problem = "is required when 'firstLineContainsHeaders' is false";
+                    return Err(given.error("delimitedTextHeaders", problem));
                 }
-                let delimiter = match text(json, "delimitedTextDelimiter")?.map(str::as_bytes) {
+                let delimiter = match given.text("delimitedTextDelimiter")?.map(str::as_bytes) {
                     None | Some([]) => b',',
                     Some([one]) if *one != b'"' && *one != b'\n' && *one != b'\r' => *one,
                     Some(_) => {
-                        return Err(ApiError::invalid(
-                            "'delimitedTextDelimiter' must be one ASCII character.",
-                        ));
+                        return Err(given.error("delimitedTextDelimiter", "must be one ASCII character"));
                     }
                 };
                 Self::Delimited { delimiter, headers, first_line_is_headers }
             }
             "markdown" => {
-                let sections = match text(json, "markdownParsingSubmode")?.unwrap_or("oneToMany") {
-                    "oneToMany" => true,
-                    "oneToOne" => false,
-                    other => return Err(unknown("markdownParsingSubmode", other, "oneToMany, oneToOne")),
-                };
-                let depth = match text(json, "markdownHeaderDepth")?.unwrap_or("h6") {
-                    "h1" => 1,
-                    "h2" => 2,
-                    "h3" => 3,
-                    "h4" => 4,
-                    "h5" => 5,
-                    "h6" => 6,
-                    other => return Err(unknown("markdownHeaderDepth", other, "h1 to h6")),
-                };
+                let sections = [("oneToMany", true), ("oneToOne", false)];
+                let sections = given.choice("markdownParsingSubmode", &sections)?.unwrap_or(true);
+                let depths = [("h1", 1), ("h2", 2), ("h3", 3), ("h4", 4), ("h5", 5), ("h6", 6)];
+                let depth = given.choice("markdownHeaderDepth", &depths)?.unwrap_or(6);
                 Self::Markdown { sections, depth }
             }
             other => {
                 let known = "default, text, json, jsonArray, jsonLines, delimitedText, markdown";
-                return Err(unknown("parsingMode", other, known));
+                let problem = format_args!("must be one of {known}, not '{other}'");
+                return Err(given.error("parsingMode", problem));
             }
         })
     }
 }
 
 /// Opens a blob and returns its items.
-pub fn parse_blob(
+pub(crate) fn parse_blob(
     source: &BlobContainer,
     blob: &Blob,
     options: &ParseOptions,
@@ -250,7 +237,7 @@ pub fn parse_blob(
 }
 
 /// Returns the metadata of a blob without reading its content.
-pub fn blob_metadata(source: &BlobContainer, blob: &Blob) -> Map<String, Value> {
+pub(crate) fn blob_metadata(source: &BlobContainer, blob: &Blob) -> Map<String, Value> {
     let modified = DateTime::from_timestamp_nanos(blob.modified).to_rfc3339_opts(SecondsFormat::Secs, true);
     let file_name = blob.name.rsplit('/').next().unwrap_or(&blob.name);
     [
@@ -312,12 +299,8 @@ fn utf8(bytes: Vec<u8>) -> Result<String, ParseFailure> {
     })
 }
 
-fn extensions(json: &Map<String, Value>, name: &str) -> Result<Vec<String>, ApiError> {
-    let list = text(json, name)?.unwrap_or("");
+fn extensions(given: &IndexerObject<'_>, name: &str) -> Result<Vec<String>, ApiError> {
+    let list = given.text(name)?.unwrap_or("");
     let parts = list.split(',').map(str::trim).filter(|part| !part.is_empty());
     Ok(parts.map(|part| format!(".{}", part.trim_start_matches(['*', '.'])).to_ascii_lowercase()).collect())
-}
-
-fn unknown(name: &str, given: &str, known: &str) -> ApiError {
-    ApiError::invalid(format!("'{name}' is '{given}'; it must be one of: {known}."))
 }

@@ -32,12 +32,12 @@ fn make_tables(database: &RedbDatabase) -> Result<(), redb::Error> {
 }
 
 /// Stores the state of all indexers in one file. Calls may block.
-pub struct RedbState {
+pub(crate) struct RedbState {
     database: RedbDatabase,
 }
 
 impl RedbState {
-    pub fn open(path: &Path) -> Result<Self, StateError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, StateError> {
         let (database, ()) =
             RedbDatabase::open_or_put_aside(path, CACHE_BYTES, HOLDS, make_tables).map_err(state_error)?;
         Ok(Self { database })
@@ -64,7 +64,7 @@ impl RedbState {
 }
 
 impl RedbState {
-    pub fn blob(&self, indexer: &str, name: &str) -> Result<Option<BlobState>, StateError> {
+    pub(crate) fn blob(&self, indexer: &str, name: &str) -> Result<Option<BlobState>, StateError> {
         self.catch_redb_panic(|this| {
             let transaction = this.database.read().map_err(state_error)?;
             let blobs = transaction.open_table(BLOBS).map_err(state_error)?;
@@ -74,7 +74,11 @@ impl RedbState {
     }
 
     /// Writes all changes in one transaction. `None` removes a blob.
-    pub fn save(&self, indexer: &str, changes: Vec<(String, Option<BlobState>)>) -> Result<(), StateError> {
+    pub(crate) fn save(
+        &self,
+        indexer: &str,
+        changes: Vec<(String, Option<BlobState>)>,
+    ) -> Result<(), StateError> {
         self.catch_redb_panic(|this| {
             let transaction = this.begin_write()?;
             {
@@ -98,7 +102,7 @@ impl RedbState {
     }
 
     /// Returns the names of all recorded blobs, sorted.
-    pub fn blob_names(&self, indexer: &str) -> Result<Vec<String>, StateError> {
+    pub(crate) fn blob_names(&self, indexer: &str) -> Result<Vec<String>, StateError> {
         self.catch_redb_panic(|this| {
             let transaction = this.database.read().map_err(state_error)?;
             let blobs = transaction.open_table(BLOBS).map_err(state_error)?;
@@ -116,7 +120,7 @@ impl RedbState {
     }
 
     /// Deletes the state of all blobs. The record stays.
-    pub fn clear(&self, indexer: &str) -> Result<(), StateError> {
+    pub(crate) fn clear(&self, indexer: &str) -> Result<(), StateError> {
         self.catch_redb_panic(|this| {
             let transaction = this.begin_write()?;
             Self::remove_blobs(&transaction, indexer)?;
@@ -124,7 +128,7 @@ impl RedbState {
         })
     }
 
-    pub fn record(&self, indexer: &str) -> Result<IndexerRecord, StateError> {
+    pub(crate) fn record(&self, indexer: &str) -> Result<IndexerRecord, StateError> {
         self.catch_redb_panic(|this| {
             let transaction = this.database.read().map_err(state_error)?;
             let records = transaction.open_table(RECORDS).map_err(state_error)?;
@@ -135,7 +139,7 @@ impl RedbState {
         })
     }
 
-    pub fn save_record(&self, indexer: &str, record: &IndexerRecord) -> Result<(), StateError> {
+    pub(crate) fn save_record(&self, indexer: &str, record: &IndexerRecord) -> Result<(), StateError> {
         self.catch_redb_panic(|this| {
             let transaction = this.begin_write()?;
             {
@@ -147,7 +151,7 @@ impl RedbState {
     }
 
     /// Deletes the state of a deleted indexer.
-    pub fn remove(&self, indexer: &str) -> Result<(), StateError> {
+    pub(crate) fn remove(&self, indexer: &str) -> Result<(), StateError> {
         self.catch_redb_panic(|this| {
             let transaction = this.begin_write()?;
             Self::remove_blobs(&transaction, indexer)?;

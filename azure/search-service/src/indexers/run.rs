@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::field::IndexSchema;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
@@ -21,11 +23,9 @@ use super::status::{
     ExecutionResult, ExecutionStatus, INDEXING_ALL, INDEXING_RESET, IndexerLimits, ItemError, ItemWarning,
     format_time,
 };
-use crate::ApiError;
-use crate::definition::field::IndexSchema;
 
 /// The index that a run writes to. Calls may block.
-pub trait DocumentSink: Send + Sync {
+pub(crate) trait DocumentSink: Send + Sync {
     fn schema(&self) -> Result<Arc<IndexSchema>, ApiError>;
     /// Applies actions and returns the outcome of each, in order. `@search.action` is `mergeOrUpload`
     /// or `delete`.
@@ -34,7 +34,7 @@ pub trait DocumentSink: Send + Sync {
 
 /// The outcome of one action.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexerActionOutcome {
+pub(crate) struct IndexerActionOutcome {
     pub key: String,
     pub ok: bool,
     pub status: u16,
@@ -42,7 +42,7 @@ pub struct IndexerActionOutcome {
 }
 
 /// The definitions of a run at the time of its start.
-pub struct IndexerJob {
+pub(crate) struct IndexerJob {
     pub indexer: IndexerDefinition,
     pub source: DataSourceDefinition,
     pub skillset: Option<Skillset>,
@@ -50,7 +50,7 @@ pub struct IndexerJob {
 }
 
 /// The state of a run. Others may read it and cancel the run.
-pub struct IndexerRun {
+pub(crate) struct IndexerRun {
     started: DateTime<Utc>,
     deadline: Instant,
     mode: &'static str,
@@ -70,7 +70,7 @@ struct RunMessages {
 }
 
 /// Runs indexers, one call per run.
-pub struct IndexerRunner {
+pub(crate) struct IndexerRunner {
     store: Arc<RedbState>,
     places: AllowedFolders,
     pub limits: IndexerLimits,
@@ -82,12 +82,12 @@ pub struct IndexerRunner {
 const MOST_MESSAGES: usize = 1_000;
 
 impl IndexerRunner {
-    pub fn new(store: Arc<RedbState>, places: AllowedFolders, limits: IndexerLimits) -> Self {
+    pub(crate) fn new(store: Arc<RedbState>, places: AllowedFolders, limits: IndexerLimits) -> Self {
         Self { store, places, limits, records: Mutex::new(()) }
     }
 
     /// Records the start of a run.
-    pub fn prepare(&self, indexer: &str) -> Result<IndexerRun, ApiError> {
+    pub(crate) fn prepare(&self, indexer: &str) -> Result<IndexerRun, ApiError> {
         let started = Utc::now();
         let record = self.change_record(indexer, |record| {
             record.last_start = Some(started.timestamp_millis());
@@ -108,7 +108,7 @@ impl IndexerRunner {
     }
 
     /// Runs to the end and stores the result. The call blocks. A panic ends only this run.
-    pub fn run(&self, job: &IndexerJob, run: &IndexerRun) -> ExecutionResult {
+    pub(crate) fn run(&self, job: &IndexerJob, run: &IndexerRun) -> ExecutionResult {
         let name = job.indexer.name.as_str();
         let outcome = catch_unwind(AssertUnwindSafe(|| self.pass(job, run))).unwrap_or_else(|_| {
             tracing::error!(indexer = name, "a run of an indexer panicked");
@@ -183,14 +183,14 @@ impl IndexerRunner {
         .map_err(|error| RunStopReason::Message(error.message))
     }
 
-    pub fn record(&self, indexer: &str) -> Result<IndexerRecord, ApiError> {
+    pub(crate) fn record(&self, indexer: &str) -> Result<IndexerRecord, ApiError> {
         self.store
             .record(indexer)
             .map_err(|error| ApiError::internal("reading the state of an indexer", error))
     }
 
     /// Reads, changes and writes the record of an indexer.
-    pub fn change_record<T>(
+    pub(crate) fn change_record<T>(
         &self,
         indexer: &str,
         change: impl FnOnce(&mut IndexerRecord) -> T,
@@ -205,14 +205,14 @@ impl IndexerRunner {
     }
 
     /// Deletes the state of all blobs of an indexer.
-    pub fn clear(&self, indexer: &str) -> Result<(), ApiError> {
+    pub(crate) fn clear(&self, indexer: &str) -> Result<(), ApiError> {
         self.store
             .clear(indexer)
             .map_err(|error| ApiError::internal("clearing the state of an indexer", error))
     }
 
     /// Deletes the state of a deleted indexer.
-    pub fn forget(&self, indexer: &str) {
+    pub(crate) fn forget(&self, indexer: &str) {
         if let Err(error) = self.store.remove(indexer) {
             tracing::error!(%error, indexer, "the state of a deleted indexer could not be removed");
         }
@@ -221,7 +221,7 @@ impl IndexerRunner {
 
 impl IndexerRun {
     /// Returns the progress of the run.
-    pub fn result(&self) -> ExecutionResult {
+    pub(crate) fn result(&self) -> ExecutionResult {
         let messages = self.messages();
         ExecutionResult {
             status: ExecutionStatus::InProgress,
@@ -240,7 +240,7 @@ impl IndexerRun {
     }
 
     /// Ends the run before its next item.
-    pub fn cancel(&self) {
+    pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
     }
 

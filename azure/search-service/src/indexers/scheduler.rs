@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bindpost_azure_search_model::ApiError;
 use chrono::{DateTime, Utc};
 use http::StatusCode;
 use serde_json::Value;
@@ -13,36 +14,35 @@ use super::redb_state::RedbState;
 use super::run::{IndexerJob, IndexerRun, IndexerRunner};
 use super::source::AllowedFolders;
 use super::status::{self, ExecutionResult, ExecutionStatus, IndexerLimits};
-use crate::ApiError;
 
 /// Runs indexers, each at most once at a time.
-pub struct IndexerScheduler {
+pub(crate) struct IndexerScheduler {
     runner: IndexerRunner,
     live: Mutex<HashMap<String, Arc<IndexerRun>>>,
 }
 
 /// A reserved run that has not started. Dropping it releases the reservation.
-pub struct ReservedRun {
+pub(crate) struct ReservedRun {
     indexers: Arc<IndexerScheduler>,
     job: IndexerJob,
     run: Arc<IndexerRun>,
 }
 
 impl IndexerScheduler {
-    pub fn new(store: Arc<RedbState>, places: AllowedFolders, limits: IndexerLimits) -> Arc<Self> {
+    pub(crate) fn new(store: Arc<RedbState>, places: AllowedFolders, limits: IndexerLimits) -> Arc<Self> {
         Arc::new(Self { runner: IndexerRunner::new(store, places, limits), live: Mutex::new(HashMap::new()) })
     }
 
     /// Starts a run on a thread for blocking work. The handle may be dropped.
     ///
     /// Must be called within a tokio runtime.
-    pub fn start(self: &Arc<Self>, job: IndexerJob) -> Result<JoinHandle<ExecutionResult>, ApiError> {
+    pub(crate) fn start(self: &Arc<Self>, job: IndexerJob) -> Result<JoinHandle<ExecutionResult>, ApiError> {
         let ticket = self.reserve_run(job)?;
         Ok(tokio::task::spawn_blocking(move || ticket.run()))
     }
 
     /// Reserves a run. Returns 409 if the indexer is already running.
-    pub fn reserve_run(self: &Arc<Self>, job: IndexerJob) -> Result<ReservedRun, ApiError> {
+    pub(crate) fn reserve_run(self: &Arc<Self>, job: IndexerJob) -> Result<ReservedRun, ApiError> {
         let name = &job.indexer.name;
         if job.indexer.disabled {
             return Err(ApiError::invalid(format!(
@@ -60,7 +60,7 @@ impl IndexerScheduler {
     }
 
     /// Records a run that could not start because a data source or an index is missing.
-    pub fn record_failed_start(&self, indexer: &str, error: &ApiError) -> Result<(), ApiError> {
+    pub(crate) fn record_failed_start(&self, indexer: &str, error: &ApiError) -> Result<(), ApiError> {
         let now = Utc::now();
         self.runner.change_record(indexer, |record| {
             record.broken = true;
@@ -73,7 +73,7 @@ impl IndexerScheduler {
     }
 
     /// Returns the body for `search.status`.
-    pub fn status(&self, indexer: &str) -> Result<Value, ApiError> {
+    pub(crate) fn status(&self, indexer: &str) -> Result<Value, ApiError> {
         let live = self.live().get(indexer).map(|run| run.result());
         let mut record = self.runner.record(indexer)?;
         // A run is in progress until its reservation is released. Otherwise a client could see its end
@@ -87,7 +87,7 @@ impl IndexerScheduler {
     }
 
     /// `search.reset`: the next run processes all blobs again.
-    pub fn reset(&self, indexer: &str) -> Result<(), ApiError> {
+    pub(crate) fn reset(&self, indexer: &str) -> Result<(), ApiError> {
         // The lock prevents a run from starting in the meantime.
         let live = self.live();
         if live.contains_key(indexer) {
@@ -103,7 +103,7 @@ impl IndexerScheduler {
     }
 
     /// `search.resetdocs`: the next run processes only these documents again.
-    pub fn reset_docs(&self, indexer: &str, body: &Value, overwrite: bool) -> Result<(), ApiError> {
+    pub(crate) fn reset_docs(&self, indexer: &str, body: &Value, overwrite: bool) -> Result<(), ApiError> {
         let keys = strings(body, "documentKeys")?;
         let blobs = strings(body, "datasourceDocumentIds")?;
         self.runner.change_record(indexer, |record| {
@@ -118,7 +118,7 @@ impl IndexerScheduler {
     }
 
     /// `search.resync`: not supported, because folders have no permissions to synchronize.
-    pub fn resync(&self, indexer: &str, body: &Value) -> Result<(), ApiError> {
+    pub(crate) fn resync(&self, indexer: &str, body: &Value) -> Result<(), ApiError> {
         for option in strings(body, "options")? {
             if option != "permissions" {
                 return Err(ApiError::invalid(format!("The resync option '{option}' is not known.")));
@@ -130,7 +130,7 @@ impl IndexerScheduler {
     }
 
     /// Returns the names of the indexers that are due now.
-    pub fn due_indexers<'a>(
+    pub(crate) fn due_indexers<'a>(
         &self,
         indexers: impl IntoIterator<Item = &'a IndexerDefinition>,
         now: DateTime<Utc>,
@@ -149,24 +149,26 @@ impl IndexerScheduler {
         Ok(due)
     }
 
-    pub fn is_running(&self, indexer: &str) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_running(&self, indexer: &str) -> bool {
         self.live().contains_key(indexer)
     }
 
     /// Ends the run of an indexer before its next item.
-    pub fn cancel(&self, indexer: &str) {
+    #[cfg(test)]
+    pub(crate) fn cancel(&self, indexer: &str) {
         if let Some(run) = self.live().get(indexer) {
             run.cancel();
         }
     }
 
     /// Ends all runs when the service stops. Indexed documents stay, and the next runs continue from there.
-    pub fn cancel_all(&self) {
+    pub(crate) fn cancel_all(&self) {
         self.live().values().for_each(|run| run.cancel());
     }
 
     /// Deletes the state of a deleted indexer.
-    pub fn forget(&self, indexer: &str) {
+    pub(crate) fn forget(&self, indexer: &str) {
         let live = self.live();
         match live.get(indexer) {
             // The run deletes the state when it ends.
@@ -182,7 +184,7 @@ impl IndexerScheduler {
 
 impl ReservedRun {
     /// Runs to the end. The call blocks.
-    pub fn run(self) -> ExecutionResult {
+    pub(crate) fn run(self) -> ExecutionResult {
         self.indexers.runner.run(&self.job, &self.run)
     }
 }
@@ -195,7 +197,7 @@ impl Drop for ReservedRun {
 
 /// Returns whether an indexer runs right after its creation. It does not if it is disabled or its
 /// schedule starts later.
-pub fn runs_when_created(indexer: &IndexerDefinition, now: DateTime<Utc>) -> bool {
+pub(crate) fn runs_when_created(indexer: &IndexerDefinition, now: DateTime<Utc>) -> bool {
     let later =
         indexer.schedule.as_ref().and_then(|schedule| schedule.start).is_some_and(|start| start > now);
     !indexer.disabled && !later

@@ -3,19 +3,20 @@
 mod expression;
 mod merge;
 mod split;
-pub mod tree;
+pub(crate) mod tree;
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_net_json::JsonPlace;
 use expression::SkillExpression;
 use serde_json::{Map, Value};
 use split::TextSplitter;
 use tree::{EnrichmentNode, EnrichmentPath};
 
-use super::definition::{required, text};
-use crate::ApiError;
+use super::definition::IndexerObject;
 
 /// Skills in the order of execution.
 #[derive(Debug)]
-pub struct Skillset {
+pub(crate) struct Skillset {
     pub name: String,
     skills: Vec<Skill>,
     /// Parts of the definition that runs ignore. They are reported once per run.
@@ -60,7 +61,7 @@ enum SkillInputSource {
 
 /// A problem of a skill with a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SkillWarning {
+pub(crate) struct SkillWarning {
     pub skill: String,
     pub message: String,
 }
@@ -70,22 +71,19 @@ const LARGEST_RESULT: usize = 256 * 1024 * 1024;
 const MOST_SKILLS: usize = 100;
 
 impl Skillset {
-    pub fn parse(json: &Value) -> Result<Self, ApiError> {
-        let json = json.as_object().ok_or_else(|| ApiError::invalid("A skillset must be a JSON object."))?;
-        let name = required(json, "name", "skillset")?.to_owned();
-        let skills = match json.get("skills") {
-            Some(Value::Array(skills)) => skills,
-            _ => return Err(ApiError::invalid("The required property 'skills' is missing in 'skillset'.")),
-        };
+    pub(crate) fn parse(json: &Value) -> Result<Self, ApiError> {
+        let given = IndexerObject::new(json, JsonPlace::of("the skillset"))?;
+        let name = given.required_text("name")?.to_owned();
+        let skills = given.required_objects("skills")?;
         if skills.len() > MOST_SKILLS {
-            return Err(ApiError::invalid(format!("A skillset may have at most {MOST_SKILLS} skills.")));
+            return Err(given.error("skills", format_args!("must have at most {MOST_SKILLS} skills")));
         }
         let skills = skills.iter().enumerate().map(|(at, skill)| Skill::parse(skill, at + 1));
         let mut notes = Vec::new();
         for (part, label) in
             [("indexProjections", "index projections"), ("knowledgeStore", "knowledge stores")]
         {
-            if json.get(part).is_some_and(|value| !value.is_null()) {
+            if given.value(part).is_some() {
                 notes.push(format!(
                     "Skillset '{name}' has {label}, which this service stores but does not run."
                 ));
@@ -95,7 +93,7 @@ impl Skillset {
     }
 
     /// Runs all skills over one document.
-    pub fn enrich(&self, tree: &mut EnrichmentNode) -> Vec<SkillWarning> {
+    pub(crate) fn enrich(&self, tree: &mut EnrichmentNode) -> Vec<SkillWarning> {
         let mut warnings = Vec::new();
         for skill in &self.skills {
             if let Err(message) = skill.run(tree) {
@@ -107,21 +105,19 @@ impl Skillset {
 }
 
 impl Skill {
-    fn parse(json: &Value, at: usize) -> Result<Self, ApiError> {
-        let json =
-            json.as_object().ok_or_else(|| ApiError::invalid(format!("Skill {at} must be an object.")))?;
-        let name = text(json, "name")?.map_or_else(|| format!("#{at}"), str::to_owned);
-        let kind = match required(json, "@odata.type", "skill")? {
-            "#Microsoft.Skills.Text.SplitSkill" => match text(json, "unit")? {
-                None | Some("characters") => SkillKind::Split(TextSplitter::parse(json)?),
+    fn parse(given: &IndexerObject<'_>, at: usize) -> Result<Self, ApiError> {
+        let name = given.text("name")?.map_or_else(|| format!("#{at}"), str::to_owned);
+        let kind = match given.required_text("@odata.type")? {
+            "#Microsoft.Skills.Text.SplitSkill" => match given.text("unit")? {
+                None | Some("characters") => SkillKind::Split(TextSplitter::parse(given)?),
                 Some(_) => SkillKind::Elsewhere(
                     "needs a tokenizer model, which this service does not have; use the unit 'characters'"
                         .to_owned(),
                 ),
             },
             "#Microsoft.Skills.Text.MergeSkill" => SkillKind::Merge {
-                before: text(json, "insertPreTag")?.unwrap_or(" ").to_owned(),
-                after: text(json, "insertPostTag")?.unwrap_or(" ").to_owned(),
+                before: given.text("insertPreTag")?.unwrap_or(" ").to_owned(),
+                after: given.text("insertPostTag")?.unwrap_or(" ").to_owned(),
             },
             "#Microsoft.Skills.Util.ShaperSkill" => SkillKind::Shape,
             "#Microsoft.Skills.Util.ConditionalSkill" => SkillKind::Conditional,
@@ -129,18 +125,14 @@ impl Skill {
                 "of type '{other}' needs a model or a service that is not available"
             )),
         };
-        let outputs = match json.get("outputs") {
-            Some(Value::Array(outputs)) => outputs.iter().filter_map(Value::as_object),
-            _ => return Err(ApiError::invalid(format!("Skill '{name}' has no 'outputs'."))),
-        };
-        let outputs = outputs.map(|output| {
-            let name = required(output, "name", "outputs")?;
-            Ok::<_, ApiError>((name.to_owned(), text(output, "targetName")?.unwrap_or(name).to_owned()))
+        let outputs = given.required_objects("outputs")?.into_iter().map(|output| {
+            let name = output.required_text("name")?;
+            Ok::<_, ApiError>((name.to_owned(), output.text("targetName")?.unwrap_or(name).to_owned()))
         });
         let outputs = outputs.collect::<Result<_, _>>()?;
-        let inputs = inputs(json, &name, 0)?;
+        let inputs = inputs(given, 0)?;
         Ok(Self {
-            context: EnrichmentPath::parse(text(json, "context")?.unwrap_or("/document"))?,
+            context: EnrichmentPath::parse(given.text("context")?.unwrap_or("/document"))?,
             name,
             inputs,
             outputs,
@@ -227,30 +219,26 @@ fn shape(inputs: &[SkillInput], tree: &EnrichmentNode, context: &EnrichmentPath,
     Value::Object(members.collect())
 }
 
-fn inputs(json: &Map<String, Value>, skill: &str, depth: usize) -> Result<Vec<SkillInput>, ApiError> {
+fn inputs(given: &IndexerObject<'_>, depth: usize) -> Result<Vec<SkillInput>, ApiError> {
     if depth > DEEPEST_INPUTS {
-        return Err(ApiError::invalid(format!("The inputs of skill '{skill}' are nested too deeply.")));
+        return Err(given.error("inputs", "is nested too deeply"));
     }
-    let Some(Value::Array(list)) = json.get("inputs") else {
-        return Err(ApiError::invalid(format!("Skill '{skill}' has no 'inputs'.")));
-    };
-    list.iter()
-        .filter_map(Value::as_object)
-        .map(|input| {
-            let name = required(input, "name", "inputs")?.to_owned();
-            let from = match text(input, "source")? {
-                Some(source) if source.trim_start().starts_with('=') => SkillInputSource::Expression(
-                    SkillExpression::parse(source.trim_start().trim_start_matches('='))?,
-                ),
-                Some(source) => SkillInputSource::Path(EnrichmentPath::parse(source)?),
-                None => SkillInputSource::Parts {
-                    context: text(input, "sourceContext")?.map(EnrichmentPath::parse).transpose()?,
-                    inputs: inputs(input, skill, depth + 1)?,
-                },
-            };
-            Ok(SkillInput { name, from })
-        })
-        .collect()
+    let list = given.required_objects("inputs")?.into_iter();
+    list.map(|input| {
+        let name = input.required_text("name")?.to_owned();
+        let from = match input.text("source")? {
+            Some(source) if source.trim_start().starts_with('=') => SkillInputSource::Expression(
+                SkillExpression::parse(source.trim_start().trim_start_matches('='))?,
+            ),
+            Some(source) => SkillInputSource::Path(EnrichmentPath::parse(source)?),
+            None => SkillInputSource::Parts {
+                context: input.text("sourceContext")?.map(EnrichmentPath::parse).transpose()?,
+                inputs: inputs(&input, depth + 1)?,
+            },
+        };
+        Ok(SkillInput { name, from })
+    })
+    .collect()
 }
 
 #[cfg(test)]

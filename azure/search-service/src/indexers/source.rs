@@ -4,14 +4,15 @@ use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
 use std::{fs, io};
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_net_json::JsonPlace;
 use serde_json::Value;
 
-use super::definition::{object, required, text};
-use crate::ApiError;
+use super::definition::IndexerObject;
 
 /// The folders that the operator allows data sources to read.
 #[derive(Debug, Clone, Default)]
-pub struct AllowedFolders {
+pub(crate) struct AllowedFolders {
     /// Contains one folder per container, for `UseDevelopmentStorage=true`.
     pub blobs: PathBuf,
     /// Data sources may use these folders and their subfolders as `file:///…`.
@@ -20,9 +21,9 @@ pub struct AllowedFolders {
 
 /// A parsed and valid data source definition.
 #[derive(Debug, Clone)]
-pub struct DataSourceDefinition {
+pub(crate) struct DataSourceDefinition {
     pub name: String,
-    pub kind: String,
+    pub kind: &'static str,
     pub container: String,
     /// Only blobs whose names start with this prefix are read.
     pub prefix: String,
@@ -32,7 +33,7 @@ pub struct DataSourceDefinition {
 
 /// How the deletion of a blob or an item is detected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DeletionPolicy {
+pub(crate) enum DeletionPolicy {
     Never,
     /// A member of the item, or of the blob's metadata, has this value.
     Marked {
@@ -53,7 +54,7 @@ enum SourceConnection {
 
 /// An opened folder. Blob names cannot refer to files outside it.
 #[derive(Debug)]
-pub struct BlobContainer {
+pub(crate) struct BlobContainer {
     /// The canonical path without links, so that paths with this prefix are inside the folder.
     folder: PathBuf,
     container: String,
@@ -62,7 +63,7 @@ pub struct BlobContainer {
 
 /// A file of the container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blob {
+pub(crate) struct Blob {
     /// The path within the container, with slashes.
     pub name: String,
     pub size: u64,
@@ -84,44 +85,33 @@ const KINDS: [&str; 9] = [
 const DEEPEST: usize = 64;
 
 impl DataSourceDefinition {
-    pub fn parse(json: &Value) -> Result<Self, ApiError> {
-        let json =
-            json.as_object().ok_or_else(|| ApiError::invalid("A data source must be a JSON object."))?;
-        let name = required(json, "name", "data source")?.to_owned();
-        let kind = required(json, "type", "data source")?.to_ascii_lowercase();
-        if !KINDS.contains(&kind.as_str()) {
-            let known = KINDS.join(", ");
-            return Err(ApiError::invalid(format!(
-                "Data source type '{kind}' is not known. Use one of: {known}."
-            )));
-        }
-        let container = object(json, "container", "data source")?.ok_or_else(|| {
-            ApiError::invalid("The required property 'container' is missing in 'data source'.")
-        })?;
-        let credentials = object(json, "credentials", "data source")?;
-        let connection = credentials.map(|given| text(given, "connectionString")).transpose()?.flatten();
-        let deletion = match object(json, "dataDeletionDetectionPolicy", "data source")? {
+    pub(crate) fn parse(json: &Value) -> Result<Self, ApiError> {
+        let given = IndexerObject::new(json, JsonPlace::of("the data source"))?;
+        let name = given.required_text("name")?.to_owned();
+        given.required_text("type")?;
+        let kinds = KINDS.map(|kind| (kind, kind));
+        let kind = given.choice_in_any_case("type", &kinds)?.unwrap_or_default();
+        let container = given.required_object("container")?;
+        let connection = given.object_or_empty("credentials")?.text("connectionString")?;
+        let deletion = match given.object("dataDeletionDetectionPolicy")? {
             None => DeletionPolicy::Never,
-            Some(policy) => match required(policy, "@odata.type", "dataDeletionDetectionPolicy")? {
+            Some(policy) => match policy.required_text("@odata.type")? {
                 "#Microsoft.Azure.Search.SoftDeleteColumnDeletionDetectionPolicy" => DeletionPolicy::Marked {
-                    column: required(policy, "softDeleteColumnName", "dataDeletionDetectionPolicy")?
-                        .to_owned(),
-                    marker: required(policy, "softDeleteMarkerValue", "dataDeletionDetectionPolicy")?
-                        .to_owned(),
+                    column: policy.required_text("softDeleteColumnName")?.to_owned(),
+                    marker: policy.required_text("softDeleteMarkerValue")?.to_owned(),
                 },
                 "#Microsoft.Azure.Search.NativeBlobSoftDeleteDeletionDetectionPolicy" => {
                     DeletionPolicy::Missing
                 }
                 other => {
-                    return Err(ApiError::invalid(format!(
-                        "Deletion detection policy '{other}' is not known."
-                    )));
+                    let problem = format_args!("is not a deletion detection policy: '{other}'");
+                    return Err(policy.error("@odata.type", problem));
                 }
             },
         };
-        let folders = matches!(kind.as_str(), "azureblob" | "adlsgen2" | "azurefile");
-        let container_name = required(container, "name", "container")?.to_owned();
-        let prefix = text(container, "query")?.unwrap_or("").trim_start_matches('/').to_owned();
+        let folders = matches!(kind, "azureblob" | "adlsgen2" | "azurefile");
+        let container_name = container.required_text("name")?.to_owned();
+        let prefix = container.text("query")?.unwrap_or("").trim_start_matches('/').to_owned();
         if folders {
             if !is_one_name(&container_name) {
                 return Err(ApiError::invalid(format!(
@@ -145,13 +135,11 @@ impl DataSourceDefinition {
     }
 
     /// Opens the folder. Errors are shown to clients and contain no local path.
-    pub fn open(&self, places: &AllowedFolders) -> Result<BlobContainer, ApiError> {
+    pub(crate) fn open(&self, places: &AllowedFolders) -> Result<BlobContainer, ApiError> {
         let root = match &self.connection {
             SourceConnection::Development => places.blobs.clone(),
             SourceConnection::Folder(folder) => allowed(folder, &places.allowed)?,
-            SourceConnection::Elsewhere
-                if matches!(self.kind.as_str(), "azureblob" | "adlsgen2" | "azurefile") =>
-            {
+            SourceConnection::Elsewhere if matches!(self.kind, "azureblob" | "adlsgen2" | "azurefile") => {
                 return Err(ApiError::not_supported(format!(
                     "Data source '{}' refers to a storage account, but this service reads only folders. Set its connectionString to 'UseDevelopmentStorage=true', or to 'file:///folder' with a folder that the operator allows.",
                     self.name
@@ -181,7 +169,7 @@ impl DataSourceDefinition {
 
 impl BlobContainer {
     /// Returns all blobs, sorted by name as in storage accounts. Folders are read lazily.
-    pub fn blobs(&self) -> BlobIterator<'_> {
+    pub(crate) fn blobs(&self) -> BlobIterator<'_> {
         // Only the folder before the last slash of the prefix can contain matching blobs.
         let start = self.prefix.rfind('/').map_or("", |slash| self.prefix.get(..slash).unwrap_or(""));
         let mut blobs = BlobIterator { source: self, levels: Vec::new() };
@@ -196,17 +184,17 @@ impl BlobContainer {
         blobs
     }
 
-    pub fn open(&self, blob: &Blob) -> io::Result<fs::File> {
+    pub(crate) fn open(&self, blob: &Blob) -> io::Result<fs::File> {
         let path = self.resolve_inside(&blob.name).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         fs::File::open(path)
     }
 
-    pub fn exists(&self, name: &str) -> bool {
+    pub(crate) fn exists(&self, name: &str) -> bool {
         self.resolve_inside(name).is_some_and(|path| path.is_file())
     }
 
     /// Returns the URL for `metadata_storage_path`. No server exists at this URL.
-    pub fn address(&self, name: &str) -> String {
+    pub(crate) fn address(&self, name: &str) -> String {
         let mut address = format!("http://local/{}", self.container);
         for part in name.split('/') {
             address.push('/');
@@ -269,7 +257,7 @@ impl BlobContainer {
 }
 
 /// Iterates over the blobs of a source.
-pub struct BlobIterator<'a> {
+pub(crate) struct BlobIterator<'a> {
     source: &'a BlobContainer,
     levels: Vec<Vec<FolderEntry>>,
 }

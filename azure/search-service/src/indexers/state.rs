@@ -8,7 +8,7 @@ use super::status::ExecutionResult;
 
 /// The state of a blob when its documents were last written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BlobState {
+pub(crate) struct BlobState {
     pub modified: i64,
     pub size: u64,
     pub keys: Vec<String>,
@@ -19,7 +19,7 @@ pub struct BlobState {
 /// The stored state of an indexer as a whole.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct IndexerRecord {
+pub(crate) struct IndexerRecord {
     /// Results of runs, newest first.
     pub history: Vec<ExecutionResult>,
     /// Document keys that the next run must process again. `reset_blobs` has the addresses of blobs.
@@ -34,7 +34,7 @@ pub struct IndexerRecord {
 
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct StateError(pub String);
+pub(crate) struct StateError(pub String);
 
 impl From<serde_json::Error> for StateError {
     fn from(source: serde_json::Error) -> Self {

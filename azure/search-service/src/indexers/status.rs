@@ -11,7 +11,7 @@ use super::state::IndexerRecord;
 /// The result or the progress of a run, with the names of the REST API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ExecutionResult {
+pub(crate) struct ExecutionResult {
     pub status: ExecutionStatus,
     pub status_detail: Option<String>,
     pub mode: String,
@@ -28,7 +28,7 @@ pub struct ExecutionResult {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum ExecutionStatus {
+pub(crate) enum ExecutionStatus {
     TransientFailure,
     Success,
     InProgress,
@@ -37,7 +37,7 @@ pub enum ExecutionStatus {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ItemError {
+pub(crate) struct ItemError {
     pub key: Option<String>,
     pub error_message: String,
     pub status_code: u16,
@@ -48,7 +48,7 @@ pub struct ItemError {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ItemWarning {
+pub(crate) struct ItemWarning {
     pub key: Option<String>,
     pub message: String,
     pub name: Option<String>,
@@ -58,7 +58,7 @@ pub struct ItemWarning {
 
 /// The limits of a run, of a blob and of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct IndexerLimits {
+pub(crate) struct IndexerLimits {
     pub run_time: Duration,
     /// The maximum size of files that are read as a whole. Files of lines may be larger.
     pub document_bytes: u64,
@@ -75,8 +75,8 @@ impl Default for IndexerLimits {
     }
 }
 
-pub const INDEXING_ALL: &str = "indexingAllDocs";
-pub const INDEXING_RESET: &str = "indexingResetDocs";
+pub(crate) const INDEXING_ALL: &str = "indexingAllDocs";
+pub(crate) const INDEXING_RESET: &str = "indexingResetDocs";
 /// The maximum number of runs in the history, as in Azure. Details of older runs are shortened to limit
 /// the size.
 const LONGEST_HISTORY: usize = 50;
@@ -84,7 +84,7 @@ const OLD_MESSAGES: usize = 20;
 
 impl ExecutionResult {
     /// Returns the history entry of a reset.
-    pub fn reset(detail: Option<&str>, now: DateTime<Utc>) -> Self {
+    pub(crate) fn reset(detail: Option<&str>, now: DateTime<Utc>) -> Self {
         Self {
             status: ExecutionStatus::Reset,
             status_detail: detail.map(str::to_owned),
@@ -104,7 +104,7 @@ impl ExecutionResult {
 
 impl IndexerRecord {
     /// Adds a result at the start of the history.
-    pub fn remember(&mut self, result: ExecutionResult) {
+    pub(crate) fn remember(&mut self, result: ExecutionResult) {
         if let Some(older) = self.history.first_mut() {
             older.errors.truncate(OLD_MESSAGES);
             older.warnings.truncate(OLD_MESSAGES);
@@ -115,7 +115,7 @@ impl IndexerRecord {
 }
 
 /// Returns the body for `search.status`.
-pub fn status(
+pub(crate) fn status(
     name: &str,
     record: &IndexerRecord,
     live: Option<ExecutionResult>,
@@ -160,6 +160,6 @@ fn format_duration(span: Duration) -> String {
     }
 }
 
-pub fn format_time(at: DateTime<Utc>) -> String {
+pub(crate) fn format_time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }

@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::{fs, process};
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::field::{FieldType, IndexField, IndexSchema, PrimitiveType};
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::ApiError;
-use crate::definition::field::{FieldType, IndexField, IndexSchema, PrimitiveType};
 
 /// A folder that is deleted when the test ends.
 struct Folder(PathBuf);

@@ -4,17 +4,19 @@
 
 mod indexer;
 mod knowledge;
-mod place;
 mod skillset;
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::syntax::synonyms::SynonymRules;
+use bindpost_net_json::{JsonPlace, ObjectReader};
 use serde_json::Value;
 
-use crate::ApiError;
 use crate::indexers::{DataSourceDefinition, IndexerDefinition, Skillset};
-use crate::syntax::synonyms::SynonymRules;
 
-use self::place::ResourceProperty;
 use super::{ResourceKind, ResourceRegistry};
+
+/// A definition, or an object in it.
+type ResourceObject<'a> = ObjectReader<'a, ApiError>;
 
 /// Rejects an invalid definition before it is stored. The index hook makes further checks on indexes.
 pub(super) fn check(
@@ -23,10 +25,8 @@ pub(super) fn check(
     value: &Value,
     all: &ResourceRegistry,
 ) -> Result<(), ApiError> {
-    let top = ResourceProperty::top(kind, name, value);
-    if let Some(description) = top.optional("description") {
-        description.text()?;
-    }
+    let top = ResourceObject::new(value, JsonPlace::of(format!("the {kind} '{name}'")))?;
+    top.text("description")?;
     match kind {
         ResourceKind::Index => check_name_is_free(kind, name, ResourceKind::Alias, all),
         ResourceKind::Alias => alias(&top, name, all),
@@ -77,15 +77,32 @@ pub(super) fn check_deletable(
     }
 }
 
-fn alias(top: &ResourceProperty<'_>, name: &str, all: &ResourceRegistry) -> Result<(), ApiError> {
+fn alias(top: &ResourceObject<'_>, name: &str, all: &ResourceRegistry) -> Result<(), ApiError> {
     check_name_is_free(ResourceKind::Alias, name, ResourceKind::Index, all)?;
-    let indexes = top.required("indexes")?;
-    match indexes.elements()?.as_slice() {
-        [index] => index.check_reference(ResourceKind::Index, all),
+    top.required_value("indexes")?;
+    match top.texts("indexes")?.as_slice() {
+        [index] => check_reference(top, "indexes[0]", index, ResourceKind::Index, all),
         several => {
-            Err(indexes.error(format_args!("must contain exactly one index name, but has {}", several.len())))
+            let problem = format_args!("must contain exactly one index name, but has {}", several.len());
+            Err(top.error("indexes", problem))
         }
     }
+}
+
+/// Checks that the name in a member is the name of an existing definition.
+fn check_reference(
+    given: &ResourceObject<'_>,
+    member: &str,
+    name: &str,
+    kind: ResourceKind,
+    all: &ResourceRegistry,
+) -> Result<(), ApiError> {
+    if all.exists(kind, name) {
+        return Ok(());
+    }
+    let article = kind.article();
+    let problem = "that doesn't exist. Create it first, or correct the name";
+    Err(given.error(member, format_args!("refers to {article} {kind} '{name}' {problem}")))
 }
 
 /// Checks that a name is not used by the other kind. Indexes and aliases share their URLs.
@@ -105,10 +122,8 @@ fn check_name_is_free(
     Ok(())
 }
 
-fn synonym_map(top: &ResourceProperty<'_>) -> Result<(), ApiError> {
+fn synonym_map(top: &ResourceObject<'_>) -> Result<(), ApiError> {
     // Clients with old API versions omit it.
-    if let Some(format) = top.optional("format") {
-        format.one_of(&["solr"])?;
-    }
-    SynonymRules::parse(top.required("synonyms")?.text()?).map(|_| ())
+    top.choice("format", &[("solr", ())])?;
+    SynonymRules::parse(top.required_text_or_empty("synonyms")?).map(|_| ())
 }

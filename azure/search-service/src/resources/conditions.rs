@@ -1,6 +1,6 @@
 //! The conditional headers If-Match and If-None-Match.
 
-use crate::ApiError;
+use bindpost_azure_search_model::ApiError;
 
 use super::ResourceKind;
 

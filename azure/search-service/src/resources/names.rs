@@ -1,8 +1,7 @@
 //! The rules for names of definitions.
 
+use bindpost_azure_search_model::ApiError;
 use serde_json::Value;
-
-use crate::ApiError;
 
 use super::ResourceKind;
 

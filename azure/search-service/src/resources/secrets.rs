@@ -13,13 +13,12 @@ const UNCHANGED: &str = "<unchanged>";
 /// as in Azure AI Search.
 pub(super) fn hide(kind: ResourceKind, value: &Value) -> Value {
     let mut shown = value.clone();
-    if kind == ResourceKind::DataSource {
-        if let Some(secret) = shown.pointer_mut("/credentials/connectionString") {
-            *secret = Value::Null;
-        }
-    } else {
-        redact(&mut shown);
+    if kind == ResourceKind::DataSource
+        && let Some(secret) = shown.pointer_mut("/credentials/connectionString")
+    {
+        *secret = Value::Null;
     }
+    redact(&mut shown);
     shown
 }
 
@@ -27,7 +26,8 @@ pub(super) fn hide(kind: ResourceKind, value: &Value) -> Value {
 pub(super) fn restore_secrets(kind: ResourceKind, new: &mut Value, old: Option<&Value>) {
     if kind == ResourceKind::DataSource {
         restore_connection_string(new, old);
-    } else if let Some(old) = old {
+    }
+    if let Some(old) = old {
         restore(new, old);
     }
 }
@@ -55,13 +55,42 @@ fn redact(value: &mut Value) {
         Value::Object(members) => {
             let by_key = is_account_by_key(members);
             for (name, value) in members {
-                match value {
-                    Value::String(secret) if is_secret(name, by_key) => *secret = REDACTED.to_owned(),
-                    _ => redact(value),
+                if is_secret(name, by_key) {
+                    hide_texts(value);
+                } else {
+                    redact(value);
                 }
             }
         }
         Value::Array(elements) => elements.iter_mut().for_each(redact),
+        _ => {}
+    }
+}
+
+/// Hides every text of a secret, also one that was sent as a list or an object.
+fn hide_texts(value: &mut Value) {
+    match value {
+        Value::String(secret) => *secret = REDACTED.to_owned(),
+        Value::Array(elements) => elements.iter_mut().for_each(hide_texts),
+        Value::Object(members) => members.values_mut().for_each(hide_texts),
+        _ => {}
+    }
+}
+
+/// Restores the texts of a secret that a client has sent back as it read them.
+fn restore_texts(new: &mut Value, old: &Value) {
+    match (new, old) {
+        (Value::Object(new), Value::Object(old)) => {
+            for (name, value) in new {
+                if let Some(old) = old.get(name) {
+                    restore_texts(value, old);
+                }
+            }
+        }
+        (Value::Array(new), Value::Array(old)) => {
+            new.iter_mut().zip(old).for_each(|(new, old)| restore_texts(new, old));
+        }
+        (new, old) if matches!(new.as_str(), Some(REDACTED | UNCHANGED)) => *new = old.clone(),
         _ => {}
     }
 }
@@ -72,9 +101,8 @@ fn restore(new: &mut Value, old: &Value) {
             let by_key = is_account_by_key(new);
             for (name, value) in new {
                 let Some(old) = old.get(name) else { continue };
-                let placeholder = matches!(value.as_str(), Some(REDACTED | UNCHANGED));
-                if placeholder && is_secret(name, by_key) {
-                    *value = old.clone();
+                if is_secret(name, by_key) {
+                    restore_texts(value, old);
                 } else {
                     restore(value, old);
                 }
@@ -98,8 +126,9 @@ fn restore(new: &mut Value, old: &Value) {
 }
 
 fn is_secret(member: &str, in_account_by_key: bool) -> bool {
-    matches!(member, "apiKey" | "applicationSecret" | "connectionString")
-        || (in_account_by_key && member == "key")
+    const SECRETS: [&str; 5] =
+        ["apiKey", "applicationSecret", "connectionString", "storageConnectionString", "httpHeaders"];
+    SECRETS.iter().any(|secret| member.eq_ignore_ascii_case(secret)) || (in_account_by_key && member == "key")
 }
 
 /// Whether this is an account such as `#Microsoft.Azure.Search.CognitiveServicesByKey`. Elsewhere `key`
@@ -128,6 +157,8 @@ mod tests {
         assert_eq!(settled(json!({})), "secret");
         assert_eq!(settled(json!({"credentials": {"connectionString": "new"}})), "new");
         assert_eq!(settled(json!({"credentials": {"connectionString": "<redacted>"}})), Value::Null);
+        let misspelled = json!({"credentials": {"connectionstring": "secret"}});
+        assert!(!hide(ResourceKind::DataSource, &misspelled).to_string().contains("secret"));
     }
 
     #[test]
@@ -142,6 +173,26 @@ mod tests {
         restore_secrets(ResourceKind::KnowledgeBase, &mut new, Some(&old));
         assert_eq!(new["models"][0]["azureOpenAIParameters"]["apiKey"], "two");
         assert_eq!(new["models"][1]["azureOpenAIParameters"]["apiKey"], "one");
+    }
+
+    #[test]
+    fn headers_and_storage_connections_are_hidden_and_survive_a_round_trip() {
+        let old = json!({
+            "knowledgeStore": {"storageConnectionString": "AccountKey=one"},
+            "skills": [
+                {"name": "call", "uri": "https://api.example", "httpHeaders": {"x-key": "two", "accept": "three"}},
+                {"name": "odd", "apiKey": ["four"], "APIKEY": "five"},
+            ],
+        });
+        let mut new = hide(ResourceKind::Skillset, &old);
+        for secret in ["one", "two", "three", "four", "five"] {
+            assert!(!new.to_string().contains(secret), "{new}");
+        }
+        new["skills"][0]["httpHeaders"]["x-key"] = "changed".into();
+        restore_secrets(ResourceKind::Skillset, &mut new, Some(&old));
+        assert_eq!(new["skills"][0]["httpHeaders"], json!({"x-key": "changed", "accept": "three"}));
+        assert_eq!(new["skills"][1], old["skills"][1]);
+        assert_eq!(new["knowledgeStore"], old["knowledgeStore"]);
     }
 
     #[test]

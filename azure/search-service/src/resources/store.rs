@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use bindpost_azure_search_model::ApiError;
 use redb::{ReadableTable as _, TableDefinition};
 use serde_json::json;
 
-use crate::ApiError;
 use crate::database::{self, RedbDatabase};
 
 use super::{ResourceDefinition, ResourceKind};

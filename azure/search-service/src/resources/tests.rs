@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use bindpost_azure_search_model::ApiError;
 use serde_json::{Value, json};
-
-use crate::ApiError;
 
 use super::scratch::TestFolder;
 use super::{IndexHook, MatchConditions, ResourceChange, ResourceKind, ResourceRegistry};
@@ -115,7 +114,7 @@ fn every_kind_rejects_invalid_definitions_with_a_reason() {
         (
             ResourceKind::SynonymMap,
             json!({"name": "x", "synonyms": "a,b", "format": "wordnet"}),
-            "one of: solr",
+            "must be solr, not 'wordnet'",
         ),
         (ResourceKind::SynonymMap, json!({"name": "x", "format": "solr"}), "'synonyms'"),
         (
@@ -131,7 +130,7 @@ fn every_kind_rejects_invalid_definitions_with_a_reason() {
         (
             ResourceKind::DataSource,
             json!({"name": "x", "type": "azureblob", "container": {}}),
-            "'name' is missing in 'container'",
+            "'container.name' of the data source is required",
         ),
         (ResourceKind::Indexer, json!({"name": "x", "dataSourceName": "files"}), "'targetIndexName'"),
         (
@@ -148,12 +147,16 @@ fn every_kind_rejects_invalid_definitions_with_a_reason() {
             indexer(json!({"schedule": {"interval": "PT1H", "startTime": "soon"}})),
             "startTime",
         ),
-        (ResourceKind::Indexer, indexer(json!({"parameters": {"batchSize": 0}})), "'batchSize'"),
+        (ResourceKind::Indexer, indexer(json!({"parameters": {"batchSize": 0}})), "'parameters.batchSize'"),
         (ResourceKind::Indexer, indexer(json!({"parameters": {"maxFailedItems": -2}})), "maxFailedItems"),
         (ResourceKind::Indexer, indexer(json!({"fieldMappings": [{}]})), "sourceFieldName"),
         (ResourceKind::Skillset, json!({"name": "x"}), "'skills'"),
         (ResourceKind::Skillset, skill(json!({"@odata.type": "#Microsoft.Skills.Nope"})), "Text.SplitSkill"),
-        (ResourceKind::Skillset, skill(json!({"@odata.type": split, "inputs": []})), "'skills/0/outputs'"),
+        (
+            ResourceKind::Skillset,
+            skill(json!({"@odata.type": split, "inputs": []})),
+            "'skills[0].outputs' of the skillset 'x' is required",
+        ),
         (ResourceKind::KnowledgeSource, json!({"name": "x", "kind": "dream"}), "searchIndex"),
         (
             ResourceKind::KnowledgeSource,

@@ -4,12 +4,12 @@
 use std::collections::HashSet;
 use std::io::Write as _;
 
+use bindpost_azure_search_model::ApiError;
 use serde_json::{Map, Value, json};
 use tantivy::tokenizer::TextAnalyzer;
 
 use super::request::{QuerySyntax, SearchRequest};
 use super::run::{FoundDocument, SearchResults};
-use crate::ApiError;
 use crate::budget::{Budget, JsonBuffer, parsed_bytes};
 use crate::documents::FieldSelection;
 use crate::engine::highlight::{self, HighlightField, HighlightTags};

@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
+use bindpost_azure_search_model::ApiError;
 use serde_json::Value;
 
-use super::parameters::RequestParameters;
-use crate::ApiError;
+use super::parameters::{read_names, read_parameters};
 
 /// The default number of documents on a page.
 const PAGE: usize = 50;
 /// The maximum number of documents on a page. A larger `top` is split into several pages.
-pub const LARGEST_PAGE: usize = 1000;
+pub(crate) const LARGEST_PAGE: usize = 1000;
 const LARGEST_SKIP: i64 = 100_000;
 
 const KNOWN: &[&str] = &[
@@ -84,10 +84,15 @@ pub struct SearchRequest {
 
 impl SearchRequest {
     pub fn parse(body: Value) -> Result<Self, ApiError> {
-        let given = RequestParameters::new(&body, KNOWN)?;
+        let given = read_parameters(&body, KNOWN)?;
         let owned = |name| Ok::<_, ApiError>(given.text(name)?.map(str::to_owned));
-        let names = |name| Ok::<_, ApiError>(given.names(name)?.map(Cow::into_owned));
-        let syntax = given.choice(
+        let texts = |name| {
+            Ok::<_, ApiError>(
+                given.text_or_texts(name)?.into_iter().map(str::to_owned).collect::<Vec<String>>(),
+            )
+        };
+        let names = |name| Ok::<_, ApiError>(read_names(&given, name)?.map(Cow::into_owned));
+        let syntax = given.choice_in_any_case(
             "queryType",
             &[
                 ("simple", QuerySyntax::Simple),
@@ -96,8 +101,9 @@ impl SearchRequest {
             ],
         )?;
         let syntax = syntax.unwrap_or(QuerySyntax::Simple);
-        let fails =
-            given.choice("semanticErrorHandling", &[("partial", false), ("fail", true)])?.unwrap_or(false);
+        let fails = given
+            .choice_in_any_case("semanticErrorHandling", &[("partial", false), ("fail", true)])?
+            .unwrap_or(false);
         if syntax == QuerySyntax::Semantic && fails {
             return Err(ApiError::not_supported(
                 "This service has no semantic ranker. Set semanticErrorHandling to 'partial' to get the results of keywords and vectors, or use queryType simple or full.",
@@ -118,20 +124,20 @@ impl SearchRequest {
         let request = Self {
             search: owned("search")?,
             search_fields: names("searchFields")?,
-            all: given.choice("searchMode", &[("any", false), ("all", true)])?.unwrap_or(false),
+            all: given.choice_in_any_case("searchMode", &[("any", false), ("all", true)])?.unwrap_or(false),
             syntax,
             filter: owned("filter")?,
             orderby: names("orderby")?,
             select: names("select")?,
             top: given.integer("top")?.map(checked_top).transpose()?,
             skip: checked_skip(given.integer("skip")?.unwrap_or(0))?,
-            count: given.flag("count")?.unwrap_or(false),
-            facets: given.texts("facets")?,
+            count: given.boolean("count")?.unwrap_or(false),
+            facets: texts("facets")?,
             highlight: names("highlight")?,
             highlight_tags: (owned("highlightPreTag")?, owned("highlightPostTag")?),
             minimum_coverage: coverage.is_some(),
             scoring_profile: owned("scoringProfile")?.filter(|name| !name.is_empty()),
-            scoring_parameters: given.texts("scoringParameters")?,
+            scoring_parameters: texts("scoringParameters")?,
             body: Value::Null,
         };
         Ok(Self { body, ..request })

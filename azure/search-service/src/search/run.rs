@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::ScoringProfile;
+use bindpost_azure_search_model::odata::{parse_filter, parse_orderby};
 use serde_json::Value;
 use tantivy::collector::{Count, TopDocs};
 use tantivy::query::{AllQuery, BooleanQuery, ConstScoreQuery, Occur, Query, QueryClone};
@@ -9,16 +12,13 @@ use tantivy::query::{AllQuery, BooleanQuery, ConstScoreQuery, Occur, Query, Quer
 use super::request::{QuerySyntax, SearchRequest};
 use super::scope::SearchScope;
 use super::vectors::{self, VectorHits};
-use crate::ApiError;
 use crate::budget::Budget;
-use crate::definition::ScoringProfile;
 use crate::engine::facets::{FacetLists, RequestFacets};
 use crate::engine::scoring::{ProfileScorer, ScoringParameters};
 use crate::engine::snapshot::IndexSnapshot;
 use crate::engine::text::HighlightTerm;
 use crate::engine::top::{OrderedTopDocs, SearchHit};
 use crate::engine::watch::BudgetCollector;
-use crate::odata::{parse_filter, parse_orderby};
 use crate::search::scope::SynonymMaps;
 use crate::vectors::{VectorFilterMode, VectorQuery, WeightedRanking, reciprocal_rank_fusion};
 
@@ -151,7 +151,7 @@ fn profile<'a>(
 struct SearchPlan<'a> {
     snapshot: &'a IndexSnapshot,
     filter: Option<&'a CompiledFilter>,
-    order: &'a [crate::odata::ast::OrderByClause],
+    order: &'a [bindpost_azure_search_model::odata::ast::OrderByClause],
     scorer: Option<ProfileScorer>,
     facets: Option<RequestFacets>,
     /// Whether the first documents by score are found without visiting every matching document.

@@ -4,19 +4,19 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::{IndexField, PrimitiveType, ScoringProfile};
+use bindpost_azure_search_model::odata::ast::{OdataFilter, TextMatch};
+use bindpost_azure_search_model::syntax::synonyms::{CompiledSynonyms, SynonymRules};
+use bindpost_azure_search_model::syntax::tree::QueryNode;
+use bindpost_azure_search_model::syntax::{MAX_CLAUSES, parse_full, parse_simple};
 use tantivy::query::Query;
 use tantivy::tokenizer::TokenStream as _;
 
-use crate::ApiError;
 use crate::budget::Budget;
-use crate::definition::{IndexField, PrimitiveType, ScoringProfile};
 use crate::engine::filter::{self, FilterScope};
 use crate::engine::snapshot::IndexSnapshot;
 use crate::engine::text::{BuiltText, MAX_TERMS, SearchField, TextSearch, too_many_terms};
-use crate::odata::ast::{OdataFilter, TextMatch};
-use crate::syntax::synonyms::{CompiledSynonyms, SynonymRules};
-use crate::syntax::tree::QueryNode;
-use crate::syntax::{MAX_CLAUSES, parse_full, parse_simple};
 
 /// The synonym maps of the service by name. Each map is analyzed once for each analyzer that uses it.
 #[derive(Default)]
@@ -81,7 +81,7 @@ impl SynonymMaps {
     }
 }
 
-pub struct SearchScope<'a> {
+pub(crate) struct SearchScope<'a> {
     pub snapshot: &'a IndexSnapshot,
     pub synonyms: &'a SynonymMaps,
     /// The scoring profile, for the weights of fields.
@@ -91,7 +91,7 @@ pub struct SearchScope<'a> {
 
 impl SearchScope<'_> {
     /// Builds the query of a search text. Empty `fields` select all searchable fields.
-    pub fn text_query(
+    pub(crate) fn text_query(
         &self,
         text: &str,
         fields: &[String],
@@ -140,7 +140,7 @@ impl SearchScope<'_> {
     }
 
     /// Builds the query of a filter. Matches score 0, or the score of `search.ismatchscoring`.
-    pub fn filter_query(&self, filter: &OdataFilter) -> Result<Box<dyn Query>, ApiError> {
+    pub(crate) fn filter_query(&self, filter: &OdataFilter) -> Result<Box<dyn Query>, ApiError> {
         let plan = &self.snapshot.plan;
         let normalizer = |path: &str| {
             let name = plan.definition.schema.find(path)?.normalizer.as_deref()?;
@@ -171,6 +171,6 @@ impl SearchScope<'_> {
     }
 }
 
-pub fn is_text(field: &IndexField) -> bool {
+pub(crate) fn is_text(field: &IndexField) -> bool {
     field.searchable && field.vector.is_none() && field.kind.primitive() == Some(PrimitiveType::String)
 }

@@ -1,24 +1,25 @@
 //! Suggestions (documents) and completions (words) for typed text.
 
+use bindpost_azure_search_model::definition::Suggester;
+use bindpost_azure_search_model::odata::{parse_filter, parse_orderby};
+use bindpost_azure_search_model::{ApiError, RequestObject};
 use serde_json::{Value, json};
 use tantivy::collector::TopDocs;
 use tantivy::query::{BooleanQuery, Occur, Query};
 
-use super::parameters::RequestParameters;
+use super::parameters::{read_names, read_parameters};
 use super::run::FILTER_BYTES;
 use super::scope::{SearchScope, SynonymMaps};
-use crate::ApiError;
+use crate::analysis::SUGGEST_ANALYZER;
 use crate::budget::{Budget, JsonBuffer, parsed_bytes};
-use crate::definition::Suggester;
 use crate::documents::FieldSelection;
 use crate::engine::autocomplete::{AutocompleteMode, autocomplete};
-use crate::engine::columns::{FieldColumns, SUGGEST_ANALYZER};
+use crate::engine::columns::FieldColumns;
 use crate::engine::highlight::{self, HighlightTags};
 use crate::engine::snapshot::IndexSnapshot;
 use crate::engine::suggest::{TypedWords, result_limit, source_fields, suggest_query};
 use crate::engine::top::{OrderedTopDocs, SearchHit};
 use crate::engine::watch::BudgetCollector;
-use crate::odata::{parse_filter, parse_orderby};
 
 const SUGGEST: &[&str] = &[
     "search",
@@ -58,7 +59,7 @@ struct TypingRequest {
 
 impl TypingRequest {
     fn parse(
-        given: &RequestParameters<'_>,
+        given: &RequestObject<'_>,
         snapshot: &IndexSnapshot,
         synonyms: &SynonymMaps,
         budget: &Budget,
@@ -70,7 +71,7 @@ impl TypingRequest {
         let words = TypedWords::parse(
             given.text("search")?.ok_or_else(needed)?,
             &mut analyzer,
-            given.flag("fuzzy")?.unwrap_or(false),
+            given.boolean("fuzzy")?.unwrap_or(false),
         )?;
         let filter = match given.text("filter")?.map(str::trim).filter(|filter| !filter.is_empty()) {
             Some(filter) => {
@@ -82,7 +83,7 @@ impl TypingRequest {
         };
         Ok(Self {
             words,
-            fields: source_fields(given.names("searchFields")?.as_deref(), &suggester.source_fields)?,
+            fields: source_fields(read_names(given, "searchFields")?.as_deref(), &suggester.source_fields)?,
             filter,
             tags: HighlightTags::parse(given.text("highlightPreTag")?, given.text("highlightPostTag")?)?,
             top: result_limit("$top", given.integer("top")?)?,
@@ -102,16 +103,16 @@ pub fn suggest(
     synonyms: &SynonymMaps,
     budget: &Budget,
 ) -> Result<JsonBuffer, ApiError> {
-    let given = RequestParameters::new(body, SUGGEST)?;
+    let given = read_parameters(body, SUGGEST)?;
     let typed = TypingRequest::parse(&given, snapshot, synonyms, budget)?;
     let plan = &snapshot.plan;
     let schema = &plan.definition.schema;
-    let selection = match given.names("select")?.as_deref().map(str::trim).filter(|select| !select.is_empty())
-    {
-        Some(select) => FieldSelection::parse(select, schema)?,
-        None => FieldSelection::parse(&schema.key().name, schema)?,
-    };
-    let order = parse_orderby(given.names("orderby")?.as_deref().unwrap_or_default(), schema)?;
+    let selection =
+        match read_names(&given, "select")?.as_deref().map(str::trim).filter(|select| !select.is_empty()) {
+            Some(select) => FieldSelection::parse(select, schema)?,
+            None => FieldSelection::parse(&schema.key().name, schema)?,
+        };
+    let order = parse_orderby(read_names(&given, "orderby")?.as_deref().unwrap_or_default(), schema)?;
     let columns: Vec<_> = typed.columns(snapshot).into_iter().filter_map(|columns| columns.suggest).collect();
     let mut query = suggest_query(&typed.words, &columns, budget);
     if let Some(filter) = &typed.filter {
@@ -167,7 +168,7 @@ pub fn complete(
     synonyms: &SynonymMaps,
     budget: &Budget,
 ) -> Result<JsonBuffer, ApiError> {
-    let given = RequestParameters::new(body, AUTOCOMPLETE)?;
+    let given = read_parameters(body, AUTOCOMPLETE)?;
     let typed = TypingRequest::parse(&given, snapshot, synonyms, budget)?;
     let mode = AutocompleteMode::parse(given.text("autocompleteMode")?)?;
     let columns = typed.columns(snapshot);
@@ -200,10 +201,7 @@ fn head(typed: &TypingRequest, body: &mut Vec<u8>) {
     body.extend_from_slice(format!("{{{coverage}\"value\":[").as_bytes());
 }
 
-fn suggester<'a>(
-    given: &RequestParameters<'_>,
-    snapshot: &'a IndexSnapshot,
-) -> Result<&'a Suggester, ApiError> {
+fn suggester<'a>(given: &RequestObject<'_>, snapshot: &'a IndexSnapshot) -> Result<&'a Suggester, ApiError> {
     let suggesters = &snapshot.plan.definition.suggesters;
     let known = || {
         let names: Vec<&str> = suggesters.iter().map(|suggester| suggester.name.as_str()).collect();

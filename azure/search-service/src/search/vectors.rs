@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::odata::parse_filter;
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::Column;
 use tantivy::query::{ConstScoreQuery, DisjunctionMaxQuery, Query, TermQuery};
@@ -10,10 +12,8 @@ use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
 
 use super::run::FILTER_BYTES;
 use super::scope::SearchScope;
-use crate::ApiError;
 use crate::budget::{Budget, MemoryReservation};
 use crate::engine::columns::IndexColumns;
-use crate::odata::parse_filter;
 use crate::vectors::{AllowedDocuments, NearestQuery, VectorFilterMode, VectorQuery};
 
 /// The nearest documents for one vector query in one field, nearest first, with their scores.

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::syntax::synonyms::SynonymRules;
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::indexes::IndexRegistry;
 use super::indexing::IndexerService;
-use crate::ApiError;
 use crate::analysis;
 use crate::budget::{Budget, JsonBuffer, WorkKind};
 use crate::documents::{self, FieldSelection};
@@ -21,7 +22,6 @@ use crate::resources::{ResourceChange, ResourceKind, ResourceRegistry};
 use crate::search::request::SearchRequest;
 use crate::search::scope::SynonymMaps;
 use crate::search::{answer, run, typing};
-use crate::syntax::synonyms::SynonymRules;
 
 pub(super) struct SearchBackend {
     resources: Arc<ResourceRegistry>,

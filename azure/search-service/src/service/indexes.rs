@@ -10,11 +10,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::{IndexDefinition, IndexUpdateKind, compare_definitions};
 use http::StatusCode;
 use serde_json::Value;
 
-use crate::ApiError;
-use crate::definition::{IndexDefinition, IndexUpdateKind, compare_definitions};
 use crate::engine::index::SearchIndex;
 use crate::engine::plan::IndexPlan;
 use crate::resources::{IndexHook, ResourceKind, ResourceRegistry};

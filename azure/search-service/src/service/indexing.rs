@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::IndexSchema;
 use chrono::Utc;
 use serde_json::{Map, Value, json};
 
 use super::ServiceError;
 use super::indexes::IndexRegistry;
-use crate::ApiError;
-use crate::definition::IndexSchema;
 use crate::indexers::scheduler::runs_when_created;
 use crate::indexers::{
     AllowedFolders, DataSourceDefinition, DocumentSink, IndexerActionOutcome, IndexerDefinition, IndexerJob,

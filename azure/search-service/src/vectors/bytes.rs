@@ -1,19 +1,12 @@
 //! Encodes vectors for the store: each number has four bytes in little-endian order.
 
-pub fn encode(vector: &[f32]) -> Vec<u8> {
+pub(crate) fn encode(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// Decodes a vector. Returns `None` if the number of bytes is not a multiple of four, because the store
-/// is damaged.
-pub fn decode(bytes: &[u8]) -> Option<Vec<f32>> {
-    let mut vector = Vec::new();
-    decode_into(bytes, &mut vector).then_some(vector)
-}
-
-/// Decodes a vector like [`decode`], into a reusable buffer. Returns `false` and leaves the buffer empty
-/// on error.
-pub fn decode_into(bytes: &[u8], vector: &mut Vec<f32>) -> bool {
+/// Decodes a vector into a reusable buffer. Returns `false` and leaves the buffer empty if the number of
+/// bytes is not a multiple of four, because the store is damaged.
+pub(crate) fn decode_into(bytes: &[u8], vector: &mut Vec<f32>) -> bool {
     vector.clear();
     let (numbers, rest) = bytes.as_chunks();
     if !rest.is_empty() {
@@ -30,7 +23,8 @@ mod tests {
     #[test]
     fn a_vector_survives_the_store() {
         let vector = [0.0, -1.5, f32::MIN_POSITIVE, 3.25e20];
-        assert_eq!(decode(&encode(&vector)).unwrap(), vector);
+        let mut decoded = Vec::new();
+        assert!(decode_into(&encode(&vector), &mut decoded) && decoded == vector);
         assert_eq!(encode(&[1.0]), [0, 0, 0x80, 0x3f]);
     }
 

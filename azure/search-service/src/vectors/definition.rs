@@ -2,14 +2,17 @@
 
 use std::collections::HashSet;
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::VectorAttributes;
+use bindpost_net_json::{JsonPlace, ObjectReader};
 use serde_json::Value;
 
-use super::members::VectorJsonObject;
 use super::metric::VectorMetric;
 use super::set::VectorSettings;
 use super::value::vector_length;
-use crate::ApiError;
-use crate::definition::VectorAttributes;
+
+/// An object of `vectorSearch` or of a vector query, at a path such as `vectorSearch.profiles[0]`.
+pub(super) type VectorObject<'a> = ObjectReader<'a, ApiError>;
 
 /// A valid `vectorSearch`: every name that a profile refers to exists.
 ///
@@ -63,13 +66,17 @@ impl VectorSearch {
         if value.is_null() {
             return Ok(Self::default());
         }
-        let members = VectorJsonObject::new("vectorSearch".to_owned(), value)?;
+        let members = VectorObject::new(value, JsonPlace::at("vectorSearch"))?;
         members.allow_only(&["profiles", "algorithms", "vectorizers", "compressions"])?;
         let search = Self {
-            algorithms: members.list("algorithms")?.iter().map(algorithm).collect::<Result<_, _>>()?,
-            profiles: members.list("profiles")?.iter().map(profile).collect::<Result<_, _>>()?,
-            compressions: members.list("compressions")?.iter().map(compression).collect::<Result<_, _>>()?,
-            vectorizers: members.list("vectorizers")?.iter().map(vectorizer).collect::<Result<_, _>>()?,
+            algorithms: members.objects("algorithms")?.iter().map(algorithm).collect::<Result<_, _>>()?,
+            profiles: members.objects("profiles")?.iter().map(profile).collect::<Result<_, _>>()?,
+            compressions: members
+                .objects("compressions")?
+                .iter()
+                .map(compression)
+                .collect::<Result<_, _>>()?,
+            vectorizers: members.objects("vectorizers")?.iter().map(vectorizer).collect::<Result<_, _>>()?,
         };
         search.check_names()?;
         Ok(search)
@@ -152,10 +159,10 @@ impl VectorSearch {
     }
 }
 
-fn algorithm(members: &VectorJsonObject<'_>) -> Result<VectorAlgorithm, ApiError> {
+fn algorithm(members: &VectorObject<'_>) -> Result<VectorAlgorithm, ApiError> {
     members.allow_only(&["name", "kind", "hnswParameters", "exhaustiveKnnParameters"])?;
-    let name = members.needed_text("name")?.to_owned();
-    match members.needed_text("kind")? {
+    let name = members.required_text("name")?.to_owned();
+    match members.required_text("kind")? {
         "hnsw" => {
             let mut hnsw = HnswParameters::default();
             let Some(parameters) = members.object("hnswParameters")? else {
@@ -166,10 +173,10 @@ fn algorithm(members: &VectorJsonObject<'_>) -> Result<VectorAlgorithm, ApiError
                 });
             };
             parameters.allow_only(&["m", "efConstruction", "efSearch", "metric"])?;
-            hnsw.m = parameters.integer("m", 4..=10)?.unwrap_or(hnsw.m);
+            hnsw.m = parameters.integer_in("m", 4..=10)?.unwrap_or(hnsw.m);
             hnsw.ef_construction =
-                parameters.integer("efConstruction", 100..=1000)?.unwrap_or(hnsw.ef_construction);
-            hnsw.ef_search = parameters.integer("efSearch", 100..=1000)?.unwrap_or(hnsw.ef_search);
+                parameters.integer_in("efConstruction", 100..=1000)?.unwrap_or(hnsw.ef_construction);
+            hnsw.ef_search = parameters.integer_in("efSearch", 100..=1000)?.unwrap_or(hnsw.ef_search);
             Ok(VectorAlgorithm { name, metric: metric(&parameters)?, kind: AlgorithmKind::Hnsw(hnsw) })
         }
         "exhaustiveKnn" => {
@@ -182,43 +189,41 @@ fn algorithm(members: &VectorJsonObject<'_>) -> Result<VectorAlgorithm, ApiError
             };
             Ok(VectorAlgorithm { name, metric, kind: AlgorithmKind::ExhaustiveKnn })
         }
-        other => Err(members.error("kind", format_args!("must be hnsw or exhaustiveKnn, but is '{other}'."))),
+        other => Err(members.error("kind", format_args!("must be hnsw or exhaustiveKnn, not '{other}'"))),
     }
 }
 
-fn metric(parameters: &VectorJsonObject<'_>) -> Result<VectorMetric, ApiError> {
+fn metric(parameters: &VectorObject<'_>) -> Result<VectorMetric, ApiError> {
     let Some(name) = parameters.text("metric")? else { return Ok(VectorMetric::default()) };
     VectorMetric::parse(name).ok_or_else(|| {
-        parameters.error("metric", format_args!("must be {}, but is '{name}'.", VectorMetric::NAMES))
+        parameters.error("metric", format_args!("must be {}, not '{name}'", VectorMetric::NAMES))
     })
 }
 
-fn profile(members: &VectorJsonObject<'_>) -> Result<VectorProfile, ApiError> {
+fn profile(members: &VectorObject<'_>) -> Result<VectorProfile, ApiError> {
     members.allow_only(&["name", "algorithm", "compression", "vectorizer"])?;
     let text = |name| Ok::<_, ApiError>(members.text(name)?.map(str::to_owned));
     Ok(VectorProfile {
-        name: members.needed_text("name")?.to_owned(),
-        algorithm: members.needed_text("algorithm")?.to_owned(),
+        name: members.required_text("name")?.to_owned(),
+        algorithm: members.required_text("algorithm")?.to_owned(),
         compression: text("compression")?,
         vectorizer: text("vectorizer")?,
     })
 }
 
-fn compression(members: &VectorJsonObject<'_>) -> Result<String, ApiError> {
-    let name = members.needed_text("name")?.to_owned();
-    match members.needed_text("kind")? {
+fn compression(members: &VectorObject<'_>) -> Result<String, ApiError> {
+    let name = members.required_text("name")?.to_owned();
+    match members.required_text("kind")? {
         "scalarQuantization" | "binaryQuantization" => Ok(name),
-        other => Err(members.error(
-            "kind",
-            format_args!("must be scalarQuantization or binaryQuantization, but is '{other}'."),
-        )),
+        other => Err(members
+            .error("kind", format_args!("must be scalarQuantization or binaryQuantization, not '{other}'"))),
     }
 }
 
 /// Any kind is accepted. Vectorizers are never called, and new API versions add new kinds.
-fn vectorizer(members: &VectorJsonObject<'_>) -> Result<String, ApiError> {
-    members.needed_text("kind")?;
-    Ok(members.needed_text("name")?.to_owned())
+fn vectorizer(members: &VectorObject<'_>) -> Result<String, ApiError> {
+    members.required_text("kind")?;
+    Ok(members.required_text("name")?.to_owned())
 }
 
 fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {

@@ -7,7 +7,7 @@ const CONSTANT: f64 = 60.0;
 
 /// A ranking to fuse, best first: the hits of a text query, or of one field of a vector query.
 #[derive(Debug, Clone, Copy)]
-pub struct WeightedRanking<'a> {
+pub(crate) struct WeightedRanking<'a> {
     pub numbers: &'a [u64],
     /// The `weight` of the vector query. Text has 1.
     pub weight: f32,
@@ -19,7 +19,7 @@ pub struct WeightedRanking<'a> {
 /// A ranking adds weight / (60 + place). Places start at zero. Azure documents only "rank", but its
 /// responses to hybrid queries show it: 0.0333333 = 1/60 + 1/60 for a document that leads both rankings,
 /// and 0.0327957 = 1/60 + 1/62. Scores have single precision as in Azure.
-pub fn reciprocal_rank_fusion(rankings: &[WeightedRanking<'_>]) -> Vec<(u64, f32)> {
+pub(crate) fn reciprocal_rank_fusion(rankings: &[WeightedRanking<'_>]) -> Vec<(u64, f32)> {
     let most = rankings.iter().map(|ranking| ranking.numbers.len()).max().unwrap_or(0);
     let mut scores: HashMap<u64, f64> = HashMap::with_capacity(most);
     for ranking in rankings {

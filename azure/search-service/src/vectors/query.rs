@@ -1,17 +1,17 @@
 //! `vectorQueries` and `vectorFilterMode` of a search request.
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::{IndexSchema, PrimitiveType, VectorAttributes};
+use bindpost_net_json::JsonPlace;
 use serde_json::Value;
 
-use super::definition::VectorSearch;
-use super::members::VectorJsonObject;
+use super::definition::{VectorObject, VectorSearch};
 use super::metric::VectorMetric;
 use super::value::{parse_vector, vector_length};
-use crate::ApiError;
-use crate::definition::{IndexSchema, PrimitiveType, VectorAttributes};
 
 /// A vector query, checked against the index. Its fields exist and have the dimensions of its vector.
 #[derive(Debug, Clone, PartialEq)]
-pub struct VectorQuery {
+pub(crate) struct VectorQuery {
     pub vector: Vec<f32>,
     /// Paths of vector fields. Each field has its own ranking when results are fused.
     pub fields: Vec<String>,
@@ -29,7 +29,7 @@ pub struct VectorQuery {
 
 /// The minimum quality of a hit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum VectorThreshold {
+pub(crate) enum VectorThreshold {
     /// The minimum cosine or product, or the maximum euclidean distance or number of different bits.
     VectorSimilarity(f64),
     /// The minimum `@search.score` before results are fused.
@@ -37,7 +37,7 @@ pub enum VectorThreshold {
 }
 
 impl VectorThreshold {
-    pub fn is_met(self, metric: VectorMetric, distance: f32) -> bool {
+    pub(crate) fn is_met(self, metric: VectorMetric, distance: f32) -> bool {
         match self {
             Self::VectorSimilarity(value) if metric.smaller_is_better() => {
                 f64::from(metric.similarity(distance)) <= value
@@ -50,7 +50,8 @@ impl VectorThreshold {
 
 /// When the filter is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum VectorFilterMode {
+#[expect(clippy::enum_variant_names, reason = "the names of the API")]
+pub(crate) enum VectorFilterMode {
     /// Before the search: the nearest k of the documents that match the filter.
     #[default]
     PreFilter,
@@ -62,7 +63,7 @@ pub enum VectorFilterMode {
 
 impl VectorFilterMode {
     /// Parses the value of `vectorFilterMode`. Null is the default.
-    pub fn parse(value: &Value) -> Result<Self, ApiError> {
+    pub(crate) fn parse(value: &Value) -> Result<Self, ApiError> {
         match value {
             Value::Null => Ok(Self::default()),
             Value::String(text) if text == "preFilter" => Ok(Self::PreFilter),
@@ -103,7 +104,7 @@ const MEMBERS: [&str; 14] = [
 
 impl VectorQuery {
     /// Parses the value of `vectorQueries`. Null is an empty list.
-    pub fn parse_all(
+    pub(crate) fn parse_all(
         value: &Value,
         schema: &IndexSchema,
         search: &VectorSearch,
@@ -121,43 +122,43 @@ impl VectorQuery {
         let queries = items.iter().enumerate();
         queries
             .map(|(at, item)| {
-                let members = VectorJsonObject::new(format!("vectorQueries[{at}]"), item)?;
+                let members = VectorObject::new(item, JsonPlace::at(format!("vectorQueries[{at}]")))?;
                 Self::parse(&members, schema, search)
             })
             .collect()
     }
 
     fn parse(
-        members: &VectorJsonObject<'_>,
+        members: &VectorObject<'_>,
         schema: &IndexSchema,
         search: &VectorSearch,
     ) -> Result<Self, ApiError> {
         members.allow_only(&MEMBERS)?;
-        match members.needed_text("kind")? {
+        match members.required_text("kind")? {
             "vector" => {}
             kind @ ("text" | "imageUrl" | "imageBinary") => {
                 return Err(ApiError::not_supported(format!(
                     "'{}' is of kind '{kind}', which needs a model to create the vector. This service calls no models. \
                      Create the vector in your application and send it with kind 'vector'.",
-                    members.place
+                    members.place().path
                 )));
             }
             other => {
-                let message = "must be vector, text, imageUrl or imageBinary, but is";
-                return Err(members.error("kind", format_args!("{message} '{other}'.")));
+                let message = "must be vector, text, imageUrl or imageBinary, not";
+                return Err(members.error("kind", format_args!("{message} '{other}'")));
             }
         }
         let fields = fields(members, schema)?;
         let vector = vector(members, &fields)?;
         let query = Self {
             vector,
-            k: members.integer("k", 1..=MAX_K)?.unwrap_or(DEFAULT_K),
-            exhaustive: members.flag("exhaustive")?.unwrap_or(false),
+            k: members.integer_in("k", 1..=MAX_K)?.unwrap_or(DEFAULT_K),
+            exhaustive: members.boolean("exhaustive")?.unwrap_or(false),
             oversampling: oversampling(members, &fields, search)?,
             weight: weight(members)?,
             threshold: threshold(members, &fields, search)?,
             filter_override: members.text("filterOverride")?.map(str::to_owned),
-            per_document_vector_limit: members.integer("perDocumentVectorLimit", 0..=10_000)?.unwrap_or(0),
+            per_document_vector_limit: members.integer_in("perDocumentVectorLimit", 0..=10_000)?.unwrap_or(0),
             fields: fields.into_iter().map(|(path, _)| path.to_owned()).collect(),
         };
         Ok(query)
@@ -166,15 +167,15 @@ impl VectorQuery {
 
 type Fields<'a> = Vec<(&'a str, &'a VectorAttributes)>;
 
-fn fields<'a>(members: &VectorJsonObject<'a>, schema: &'a IndexSchema) -> Result<Fields<'a>, ApiError> {
+fn fields<'a>(members: &VectorObject<'a>, schema: &'a IndexSchema) -> Result<Fields<'a>, ApiError> {
     let mut fields: Fields<'a> = Vec::new();
-    for path in members.needed_text("fields")?.split(',').map(str::trim).filter(|path| !path.is_empty()) {
+    for path in members.required_text("fields")?.split(',').map(str::trim).filter(|path| !path.is_empty()) {
         let Some(field) = schema.find(path) else {
-            let message = format_args!("names the field '{path}', which is not in the index.");
+            let message = format_args!("names the field '{path}', which is not in the index");
             return Err(members.error("fields", message));
         };
         let Some(vector) = &field.vector else {
-            let message = format_args!("names the field '{path}', which is not a vector field.");
+            let message = format_args!("names the field '{path}', which is not a vector field");
             return Err(members.error("fields", message));
         };
         if fields.iter().all(|(other, _)| *other != path) {
@@ -182,16 +183,16 @@ fn fields<'a>(members: &VectorJsonObject<'a>, schema: &'a IndexSchema) -> Result
         }
     }
     if fields.is_empty() {
-        return Err(members.error("fields", "names no field."));
+        return Err(members.error("fields", "names no field"));
     }
     if fields.len() > MAX_FIELDS {
-        return Err(members.error("fields", format_args!("names more than {MAX_FIELDS} fields.")));
+        return Err(members.error("fields", format_args!("names more than {MAX_FIELDS} fields")));
     }
     Ok(fields)
 }
 
-fn vector(members: &VectorJsonObject<'_>, fields: &Fields<'_>) -> Result<Vec<f32>, ApiError> {
-    let Some(value) = members.get("vector") else { return Err(members.error("vector", "is missing.")) };
+fn vector(members: &VectorObject<'_>, fields: &Fields<'_>) -> Result<Vec<f32>, ApiError> {
+    let value = members.required_value("vector")?;
     // A query vector may have values that a narrow type cannot store, but bits must be bits.
     let packed = fields.iter().any(|(_, field)| field.packed_bits);
     let element = if packed { PrimitiveType::Byte } else { PrimitiveType::Single };
@@ -203,7 +204,7 @@ fn vector(members: &VectorJsonObject<'_>, fields: &Fields<'_>) -> Result<Vec<f32
             return Err(members.error(
                 "vector",
                 format_args!(
-                    "has {} numbers, but the vector field '{path}' has {} dimensions{packing}, so {wanted} are required.",
+                    "has {} numbers, but the vector field '{path}' has {} dimensions{packing}, so {wanted} are required",
                     vector.len(),
                     field.dimensions
                 ),
@@ -214,54 +215,54 @@ fn vector(members: &VectorJsonObject<'_>, fields: &Fields<'_>) -> Result<Vec<f32
 }
 
 fn oversampling(
-    members: &VectorJsonObject<'_>,
+    members: &VectorObject<'_>,
     fields: &Fields<'_>,
     search: &VectorSearch,
 ) -> Result<Option<f64>, ApiError> {
     let Some(factor) = members.number("oversampling")? else { return Ok(None) };
     if factor < 1.0 {
-        return Err(members.error("oversampling", format_args!("must be 1 or more, but is {factor}.")));
+        return Err(members.error("oversampling", format_args!("must be 1 or more, not {factor}")));
     }
     let compressed = |field: &VectorAttributes| {
         search.profile(&field.profile).is_some_and(|profile| profile.compression.is_some())
     };
     if let Some((path, _)) = fields.iter().find(|(_, field)| !compressed(field)) {
         let message =
-            format_args!("is only for compressed fields, and the profile of '{path}' has no compression.");
+            format_args!("is only for compressed fields, and the profile of '{path}' has no compression");
         return Err(members.error("oversampling", message));
     }
     Ok(Some(factor))
 }
 
-fn weight(members: &VectorJsonObject<'_>) -> Result<f32, ApiError> {
+fn weight(members: &VectorObject<'_>) -> Result<f32, ApiError> {
     let weight = members.number("weight")?.unwrap_or(1.0);
     let single = weight as f32;
     if single > 0.0 && single.is_finite() {
         return Ok(single);
     }
-    Err(members.error("weight", format_args!("must be greater than 0, but is {weight}.")))
+    Err(members.error("weight", format_args!("must be greater than 0, not {weight}")))
 }
 
 fn threshold(
-    members: &VectorJsonObject<'_>,
+    members: &VectorObject<'_>,
     fields: &Fields<'_>,
     search: &VectorSearch,
 ) -> Result<Option<VectorThreshold>, ApiError> {
     let Some(threshold) = members.object("threshold")? else { return Ok(None) };
     threshold.allow_only(&["kind", "value"])?;
-    let value = threshold.number("value")?.ok_or_else(|| threshold.error("value", "is missing."))?;
-    let threshold = match threshold.needed_text("kind")? {
+    let value = threshold.required_number("value")?;
+    let threshold = match threshold.required_text("kind")? {
         "vectorSimilarity" => VectorThreshold::VectorSimilarity(value),
         "searchScore" => VectorThreshold::SearchScore(value),
         other => {
-            let message = format_args!("must be vectorSimilarity or searchScore, but is '{other}'.");
+            let message = format_args!("must be vectorSimilarity or searchScore, not '{other}'");
             return Err(threshold.error("kind", message));
         }
     };
     let mut metrics = fields.iter().filter_map(|(_, field)| Some(search.algorithm(field)?.metric));
     let first = metrics.next();
     if metrics.any(|metric| Some(metric) != first) {
-        let message = "needs fields with the same metric. Use separate queries for them.";
+        let message = "needs fields with the same metric. Use separate queries for them";
         return Err(members.error("threshold", message));
     }
     Ok(Some(threshold))

@@ -1,9 +1,9 @@
 //! Valid and invalid vector queries, as clients send them.
 
+use bindpost_azure_search_model::definition::{FieldType, IndexField};
 use serde_json::json;
 
 use super::*;
-use crate::definition::{FieldType, IndexField};
 
 fn search() -> VectorSearch {
     VectorSearch::parse(&json!({
@@ -93,27 +93,27 @@ fn errors_name_the_member() {
         (json!({}), "'vectorQueries' must be an array"),
         (json!([7]), "'vectorQueries[0]' must be an object"),
         (with("kind", json!("sound")), "'vectorQueries[0].kind' must be vector, text"),
-        (with("kind", Value::Null), "kind' is missing"),
+        (with("kind", Value::Null), "kind' is required"),
         (with("fields", json!("nope")), "'nope', which is not in the index"),
         (with("fields", json!("v,id")), "'id', which is not a vector field"),
         (with("fields", json!(" , ")), "names no field"),
-        (with("fields", Value::Null), "fields' is missing"),
+        (with("fields", Value::Null), "fields' is required"),
         (
             with("vector", json!([1, 2])),
             "has 2 numbers, but the vector field 'v' has 3 dimensions, so 3 are required",
         ),
         (with("vector", json!("AAAA")), "vector' must be an array of numbers"),
         (with("vector", json!([1, 2, 1e99])), "item 2"),
-        (with("vector", Value::Null), "vector' is missing"),
+        (with("vector", Value::Null), "vector' is required"),
         (with("k", json!(0)), "k' must be a whole number from 1 to 10000"),
         (with("weight", json!(0)), "must be greater than 0"),
         (with("weight", json!(1e-60)), "must be greater than 0"),
         (with("exhaustive", json!("yes")), "must be true or false"),
         (with("oversampling", json!(0.5)), "must be 1 or more"),
         (with("oversampling", json!(2)), "the profile of 'v' has no compression"),
-        (with("threshold", json!({"kind": "vectorSimilarity"})), "threshold.value' is missing"),
-        (with("threshold", json!({"kind": "luck", "value": 1})), "but is 'luck'"),
-        (with("neighbours", json!(3)), "'vectorQueries[0].neighbours' is not known"),
+        (with("threshold", json!({"kind": "vectorSimilarity"})), "threshold.value' is required"),
+        (with("threshold", json!({"kind": "luck", "value": 1})), "not 'luck'"),
+        (with("neighbours", json!(3)), "'vectorQueries[0].neighbours' is unknown"),
         (
             json!([{"kind": "vector", "vector": [1, 2, 3], "fields": "v,x",
                     "threshold": {"kind": "searchScore", "value": 1}}]),

@@ -9,12 +9,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use bindpost_azure_search_model::ApiError;
+
 use super::definition::HnswParameters;
 use super::hnsw::HnswBuildParameters;
 use super::metric::VectorMetric;
 use super::segment::{VectorLayout, VectorSegment, VectorSegmentView};
 use super::view::{VectorView, VectorViewState};
-use crate::ApiError;
 
 /// How a set stores and searches its vectors. `VectorSearch::settings` creates it from a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +37,7 @@ const MAX_SMALL: usize = 16;
 /// How many segments of about the same size are merged into a larger one.
 const TIER: usize = 4;
 
-pub struct VectorSet {
+pub(crate) struct VectorSet {
     layout: VectorLayout,
     shape: Option<HnswBuildParameters>,
     graph_from: usize,
@@ -49,7 +50,7 @@ pub struct VectorSet {
 }
 
 /// Changes that become visible together. The last change of a document is used.
-pub struct VectorBatch {
+pub(crate) struct VectorBatch {
     layout: VectorLayout,
     /// Prepared vectors in one flat array.
     values: Vec<f32>,
@@ -59,7 +60,7 @@ pub struct VectorBatch {
 
 impl VectorBatch {
     /// Sets the vector of a document and replaces an existing one.
-    pub fn insert(&mut self, number: u64, vector: &[f32]) -> Result<(), ApiError> {
+    pub(crate) fn insert(&mut self, number: u64, vector: &[f32]) -> Result<(), ApiError> {
         if vector.len() != self.layout.length {
             return Err(ApiError::invalid(format!(
                 "A vector of this field must have {} numbers, but it has {}.",
@@ -77,11 +78,11 @@ impl VectorBatch {
     }
 
     /// Removes the vector of a document, if it has one.
-    pub fn remove(&mut self, number: u64) {
+    pub(crate) fn remove(&mut self, number: u64) {
         self.changes.insert(number, None);
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
@@ -108,7 +109,7 @@ enum VectorMaintenanceJob {
 }
 
 impl VectorSet {
-    pub fn new(settings: VectorSettings) -> Self {
+    pub(crate) fn new(settings: VectorSettings) -> Self {
         Self::with_graph_threshold(settings, GRAPH_FROM)
     }
 
@@ -130,17 +131,17 @@ impl VectorSet {
     }
 
     /// Returns the current vectors.
-    pub fn view(&self) -> VectorView {
+    pub(crate) fn view(&self) -> VectorView {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns an empty batch for this set.
-    pub fn batch(&self) -> VectorBatch {
+    pub(crate) fn batch(&self) -> VectorBatch {
         VectorBatch { layout: self.layout, values: Vec::new(), changes: BTreeMap::new() }
     }
 
     /// Applies all changes of a batch at once, and returns the new view.
-    pub fn apply(&self, batch: VectorBatch) -> VectorView {
+    pub(crate) fn apply(&self, batch: VectorBatch) -> VectorView {
         let sealed = lock(&self.sealed);
         if batch.is_empty() {
             return self.view();
@@ -162,14 +163,16 @@ impl VectorSet {
     }
 
     /// Applies a batch of one vector.
-    pub fn insert(&self, number: u64, vector: &[f32]) -> Result<VectorView, ApiError> {
+    #[cfg(test)]
+    pub(crate) fn insert(&self, number: u64, vector: &[f32]) -> Result<VectorView, ApiError> {
         let mut batch = self.batch();
         batch.insert(number, vector)?;
         Ok(self.apply(batch))
     }
 
     /// Applies a batch that removes one vector.
-    pub fn remove(&self, number: u64) -> VectorView {
+    #[cfg(test)]
+    pub(crate) fn remove(&self, number: u64) -> VectorView {
         let mut batch = self.batch();
         batch.remove(number);
         self.apply(batch)
@@ -179,7 +182,7 @@ impl VectorSet {
     ///
     /// Call it after batches, on a thread that may be busy for minutes. Searches and batches continue in
     /// the meantime. `stop` is called many times per second. A stop leaves the set unchanged or improved.
-    pub fn maintain(&self, stop: &dyn Fn() -> bool) -> bool {
+    pub(crate) fn maintain(&self, stop: &dyn Fn() -> bool) -> bool {
         let _alone = self.upkeep.lock().unwrap_or_else(PoisonError::into_inner);
         let mut worked = false;
         while !stop()

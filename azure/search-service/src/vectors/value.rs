@@ -1,28 +1,27 @@
 //! A vector in JSON: an array of numbers that fit the field.
 
+use bindpost_azure_search_model::definition::{PrimitiveType, VectorAttributes};
 use serde_json::Value;
 
-use crate::definition::{PrimitiveType, VectorAttributes};
-
 /// Returns the length of a vector of the field.
-pub fn vector_length(field: &VectorAttributes) -> usize {
+pub(crate) fn vector_length(field: &VectorAttributes) -> usize {
     if field.packed_bits { field.dimensions / 8 } else { field.dimensions }
 }
 
 /// Parses a vector of a document. The elements of the field have the given type.
 ///
-/// The error is the end of a sentence that starts with the path, such as `must be an array of numbers.`
+/// The error is the end of a sentence that starts with the path, such as `must be an array of numbers`.
 /// The length is not checked here, because documents and queries have different messages for it.
-pub fn parse_vector(element: PrimitiveType, value: &Value) -> Result<Vec<f32>, String> {
-    let items = value.as_array().ok_or("must be an array of numbers.")?;
+pub(crate) fn parse_vector(element: PrimitiveType, value: &Value) -> Result<Vec<f32>, String> {
+    let items = value.as_array().ok_or("must be an array of numbers")?;
     let (least, most, whole) = range(element);
     let mut vector = Vec::with_capacity(items.len());
     for (at, item) in items.iter().enumerate() {
         let number =
-            item.as_f64().ok_or_else(|| format!("must have numbers only, but item {at} is not a number."))?;
+            item.as_f64().ok_or_else(|| format!("must have numbers only, but item {at} is not a number"))?;
         if number < least || number > most || (whole && number.fract() != 0.0) {
             let kind = if whole { "whole numbers" } else { "numbers" };
-            return Err(format!("must have {kind} from {least} to {most}, but item {at} is {number}."));
+            return Err(format!("must have {kind} from {least} to {most}, but item {at} is {number}"));
         }
         vector.push(number as f32);
     }

@@ -71,7 +71,7 @@ impl Child {
             port: ready["port"].as_u64().unwrap().try_into().unwrap(),
             key: ready["key"].as_str().unwrap().to_owned(),
             query_key: ready["queryKey"].as_str().unwrap().to_owned(),
-            client: reqwest::Client::builder().no_proxy().build().unwrap(),
+            client: bindpost_net_upstream::client_builder().no_proxy().build().unwrap(),
         }
     }
 

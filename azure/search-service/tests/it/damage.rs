@@ -84,7 +84,7 @@ impl Running {
             };
             service.serve(listener, until).await
         });
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let client = bindpost_net_upstream::client_builder().no_proxy().build().unwrap();
         Self { base, client, stop: Some(stop), serving }
     }
 

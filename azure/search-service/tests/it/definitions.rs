@@ -159,7 +159,7 @@ async fn a_connection_string_is_never_returned_and_never_lost() {
     assert!(!list.text.contains("secret"), "{list:?}");
     let kept = server
         .resources
-        .get(bindpost_azure_search_service::resources::ResourceKind::DataSource, "ds")
+        .get(bindpost_azure_search_service::internals::ResourceKind::DataSource, "ds")
         .unwrap();
     assert!(kept.value.to_string().contains("AccountKey=secret"));
 }

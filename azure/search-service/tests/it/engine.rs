@@ -5,15 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bindpost_azure_search_service::ApiError;
-use bindpost_azure_search_service::budget::{Budget, JsonBuffer};
-use bindpost_azure_search_service::definition::{IndexDefinition, IndexSchema};
-use bindpost_azure_search_service::engine::index::SearchIndex;
-use bindpost_azure_search_service::engine::plan::IndexPlan;
-use bindpost_azure_search_service::engine::snapshot::IndexSnapshot;
-use bindpost_azure_search_service::search::request::SearchRequest;
-use bindpost_azure_search_service::search::run::run;
-use bindpost_azure_search_service::search::scope::SynonymMaps;
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::{IndexDefinition, IndexSchema};
+use bindpost_azure_search_service::internals::run::run;
+use bindpost_azure_search_service::internals::{
+    Budget, IndexPlan, IndexSnapshot, JsonBuffer, SearchIndex, SearchRequest, SynonymMaps,
+};
 use serde_json::{Map, Value, json};
 
 /// An index with the key `id`, and its expected documents.

@@ -5,10 +5,10 @@ mod generate;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use bindpost_azure_search_service::documents::{parse_date, write_date};
-use bindpost_azure_search_service::odata::ast::{FilterLiteral, OdataFilter, OrderCriterion, TextMatch};
-use bindpost_azure_search_service::odata::evaluate::geojson_point;
-use bindpost_azure_search_service::odata::{geo, matches, parse_filter, parse_orderby};
+use bindpost_azure_search_model::odata::ast::{FilterLiteral, OdataFilter, OrderCriterion, TextMatch};
+use bindpost_azure_search_model::odata::evaluate::geojson_point;
+use bindpost_azure_search_model::odata::{geo, matches, parse_filter, parse_orderby};
+use bindpost_azure_search_service::internals::{parse_date, write_date};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};

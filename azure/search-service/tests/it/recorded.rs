@@ -190,7 +190,7 @@ impl Whole {
             };
             service.serve(listener, stopped).await
         });
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let client = bindpost_net_upstream::client_builder().no_proxy().build().unwrap();
         Self { folder, base, key, client, _stop: stop }
     }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use bindpost_azure_search_service::syntax::synonyms::SynonymRules;
+use bindpost_azure_search_model::syntax::synonyms::SynonymRules;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bindpost_azure_search_service::ApiError;
-use bindpost_azure_search_service::http::statistics::{self, IndexSize};
-use bindpost_azure_search_service::http::{
-    Answering, Backend, HttpReply, HttpService, RequestContext, SearchCall, certificate, connection_limits,
-    serve,
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_service::ApiKeys;
+use bindpost_azure_search_service::internals::statistics::{self, IndexSize};
+use bindpost_azure_search_service::internals::{
+    Answering, Backend, HttpReply, HttpService, RequestContext, ResourceKind, ResourceRegistry, SearchCall,
+    certificate, connection_limits, serve,
 };
-use bindpost_azure_search_service::keys::ApiKeys;
-use bindpost_azure_search_service::resources::{ResourceKind, ResourceRegistry};
 use bindpost_net_listener::ConnectionLimits;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -102,7 +101,8 @@ impl Server {
             let _ = stopped.await;
         }));
         let trusted = authority.as_deref().map(trust).into_iter();
-        let client = reqwest::Client::builder().no_proxy().tls_certs_only(trusted).build().unwrap();
+        let client =
+            bindpost_net_upstream::client_builder().no_proxy().tls_certs_only(trusted).build().unwrap();
         let scheme = if setup.tls { "https" } else { "http" };
         let base = format!("{scheme}://localhost:{port}");
         Self { folder, base, port, resources, keys, authority, client, searching, stop: Some(stop), serving }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bindpost_azure_search_service::http::connection_limits;
+use bindpost_azure_search_service::internals::connection_limits;
 use bindpost_net_listener::ConnectionLimits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -20,7 +20,8 @@ async fn tls_works_for_clients_that_trust_the_authority() {
     assert_eq!(server.client.get(&target).send().await.unwrap().status(), 200);
     let stranger = Server::with(Setup { tls: true, ..Setup::default() }).await;
     let other = trust(stranger.authority.as_deref().unwrap());
-    let distrusting = reqwest::Client::builder().no_proxy().tls_certs_only([other]).build().unwrap();
+    let distrusting =
+        bindpost_net_upstream::client_builder().no_proxy().tls_certs_only([other]).build().unwrap();
     assert!(distrusting.get(&target).send().await.is_err());
 }
 

@@ -198,6 +198,6 @@ fn first_line(text: &str) -> &str {
 /// Returns whether a field is among the searched fields.
 fn searched_fields<'a>(
     question: &ExplainRequest<'a>,
-) -> Vec<&'a bindpost_azure_search_service::definition::IndexField> {
+) -> Vec<&'a bindpost_azure_search_model::definition::IndexField> {
     question.index.texts(question.arguments.selected_fields())
 }

@@ -9,7 +9,7 @@ mod values;
 
 use std::sync::Arc;
 
-use bindpost_azure_search_service::odata::parse_filter;
+use bindpost_azure_search_model::odata::parse_filter;
 use bindpost_mcp_server::{Context, Entry, ToolError};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

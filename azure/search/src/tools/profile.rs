@@ -6,7 +6,7 @@ mod hints;
 
 use std::sync::Arc;
 
-use bindpost_azure_search_service::definition::{IndexField, PrimitiveType};
+use bindpost_azure_search_model::definition::{IndexField, PrimitiveType};
 use bindpost_mcp_server::{CallParts, Context, Entry, Json, Signature, TemplateEntry, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};

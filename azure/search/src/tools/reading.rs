@@ -1,6 +1,6 @@
 //! Read requests of the tools: definitions, searches, documents, tokens.
 
-use bindpost_azure_search_service::definition::{
+use bindpost_azure_search_model::definition::{
     FieldType, IndexField, IndexSchema, PrimitiveType, VectorAttributes,
 };
 use serde_json::{Map, Value, json};

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use bindpost_azure_search::EntraCredential;
+use bindpost_azure_hosting::identity::EntraCredential;
+use bindpost_azure_search::TOKEN_RESOURCE;
 use bindpost_mcp_openapi::{Credential, UpstreamError};
 
 use crate::upstream_service::{Answer, Service, answer, get};
@@ -15,7 +16,7 @@ fn token(before: usize) -> Answer {
 fn credential(variables: &[(&str, String)]) -> Credential {
     let lookup =
         |wanted: &str| variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.clone());
-    Credential::Source(Arc::new(EntraCredential::from_variables(&lookup).unwrap()))
+    Credential::Source(Arc::new(EntraCredential::for_resource(TOKEN_RESOURCE, &lookup).unwrap()))
 }
 
 #[tokio::test]

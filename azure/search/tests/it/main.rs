@@ -29,5 +29,5 @@ mod stage;
 mod swagger;
 mod talk;
 #[allow(dead_code, reason = "each crate uses a part of it")]
-#[path = "../../../../mcp/openapi/tests/it/upstream_service.rs"]
+#[path = "../../../../net/upstream/tests/it/upstream_service.rs"]
 mod upstream_service;

@@ -49,7 +49,7 @@ impl Service {
             };
             service.serve(listener, until).await
         });
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let http = bindpost_net_upstream::client_builder().no_proxy().build().unwrap();
         Service { url, admin_key, query_key, folder, http, _upkeep: upkeep, _stop: stop }
     }
 

@@ -3,9 +3,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use bindpost_azure_search_model::ApiError;
+
 use super::stage::{FilterStage, with_text};
 use super::step::{AnalysisToken, lowered};
-use crate::ApiError;
 
 /// The maximum number of words in one text of a rule, and in all synonyms of a text together. It limits
 /// how many tokens replace a word.

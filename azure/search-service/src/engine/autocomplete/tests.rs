@@ -1,9 +1,9 @@
+use bindpost_azure_search_model::definition::{FieldType, PrimitiveType};
 use serde_json::json;
 use tantivy::IndexWriter;
 use tantivy::query::TermQuery;
 
 use super::*;
-use crate::definition::{FieldType, PrimitiveType};
 use crate::engine::testing::{TestIndex, field, words};
 
 fn index(per_segment: usize) -> TestIndex {

@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::io;
 
+use bindpost_azure_search_model::definition::PrimitiveType;
 use serde_json::{Value, json};
 use tantivy::columnar::{MonotonicallyMappableToU64, StrColumn};
 
@@ -15,7 +16,6 @@ use super::calendar::render_date;
 use super::counting::{FacetCounts, MetricTotals};
 use super::expression::{FacetExpression, FacetKind, FacetMetric, FacetSort};
 use crate::budget::{Budget, JsonBuffer};
-use crate::definition::PrimitiveType;
 
 /// Writes the buckets of one facet, separated by commas. Each bucket is an object with `count` and its
 /// value or range.

@@ -5,7 +5,7 @@ use chrono::{DateTime, Datelike, Days, NaiveDate, Utc};
 use crate::documents::write_date;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CalendarUnit {
+pub(crate) enum CalendarUnit {
     Minute,
     Hour,
     Day,
@@ -18,7 +18,7 @@ pub enum CalendarUnit {
 
 /// A calendar interval with an offset, such as `interval:month,timeoffset:-01:00`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CalendarInterval {
+pub(crate) struct CalendarInterval {
     pub unit: CalendarUnit,
     /// How many milliseconds local time is ahead of UTC.
     pub offset: i64,
@@ -30,7 +30,7 @@ const DAY: i64 = 24 * HOUR;
 
 impl CalendarInterval {
     /// Returns the start of the interval that contains a moment. Both are milliseconds since 1970 in UTC.
-    pub fn start(self, moment: i64) -> i64 {
+    pub(crate) fn start(self, moment: i64) -> i64 {
         let local = moment.saturating_add(self.offset);
         let start = match self.unit {
             CalendarUnit::Minute => floor(local, MINUTE),
@@ -62,7 +62,7 @@ fn floor(value: i64, step: i64) -> i64 {
 }
 
 /// Formats a date as `2024-01-31T12:00:00Z`. Milliseconds are written only if they are not zero.
-pub fn render_date(moment: i64) -> String {
+pub(crate) fn render_date(moment: i64) -> String {
     let mut date = Vec::new();
     write_date(moment, &mut date);
     String::from_utf8(date).unwrap_or_default()

@@ -5,16 +5,16 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use bindpost_azure_search_model::definition::PrimitiveType;
 use tantivy::collector::SegmentCollector;
 use tantivy::columnar::{Cardinality, Column, MonotonicallyMappableToU64, StrColumn};
 use tantivy::{DocId, Score, SegmentReader};
 
 use super::expression::{FacetExpression, FacetKind, FacetMetric, double_key};
 use crate::budget::{Budget, MemoryReservation};
-use crate::definition::PrimitiveType;
 
 /// The counts of one facet in one segment.
-pub enum FacetCounts {
+pub(crate) enum FacetCounts {
     /// The segment has no values in the column, only a number of matching documents.
     Nothing {
         documents: u64,
@@ -23,19 +23,19 @@ pub enum FacetCounts {
     Terms {
         column: StrColumn,
         counts: Vec<u32>,
-        memory: MemoryReservation,
+        _memory: MemoryReservation,
     },
     /// Counts of keys, in the order of the keys.
     Keys {
         keys: Vec<(u64, u64)>,
-        memory: MemoryReservation,
+        _memory: MemoryReservation,
     },
     Figures(MetricTotals),
 }
 
 /// The totals that the metrics of a column are computed from.
 #[derive(Debug, Clone, Copy)]
-pub struct MetricTotals {
+pub(crate) struct MetricTotals {
     pub sum: f64,
     pub values: u64,
     pub minimum: f64,
@@ -51,7 +51,7 @@ impl Default for MetricTotals {
 }
 
 impl MetricTotals {
-    pub fn add(&mut self, value: f64, times: u64) {
+    pub(crate) fn add(&mut self, value: f64, times: u64) {
         if times > 0 {
             let total = value * times as f64;
             self.sum += total;
@@ -61,7 +61,7 @@ impl MetricTotals {
         }
     }
 
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.sum += other.sum;
         self.values += other.values;
         self.minimum = self.minimum.min(other.minimum);
@@ -71,7 +71,7 @@ impl MetricTotals {
 }
 
 /// All facets of a request over one segment.
-pub struct SegmentFacets {
+pub(crate) struct SegmentFacets {
     facets: Vec<SegmentFacet>,
     /// Documents that wait for a full block. With scores, documents come one by one.
     waiting: Vec<DocId>,
@@ -239,16 +239,18 @@ impl SegmentFacet {
         let Some(source) = self.source else { return FacetCounts::Nothing { documents: self.documents } };
         let memory = self.memory;
         match (self.tally, source.terms) {
-            (FacetTally::Dense { counts, .. }, Some(column)) => FacetCounts::Terms { column, counts, memory },
+            (FacetTally::Dense { counts, .. }, Some(column)) => {
+                FacetCounts::Terms { column, counts, _memory: memory }
+            }
             (FacetTally::Dense { base, counts }, None) => {
                 let counts = (base..).zip(counts).filter(|(_, count)| *count > 0);
                 let keys = counts.map(|(key, count)| (key, u64::from(count))).collect();
-                FacetCounts::Keys { keys, memory }
+                FacetCounts::Keys { keys, _memory: memory }
             }
             (FacetTally::Sparse(counts), _) => {
                 let mut keys: Vec<_> = counts.into_iter().collect();
                 keys.sort_unstable();
-                FacetCounts::Keys { keys, memory }
+                FacetCounts::Keys { keys, _memory: memory }
             }
             (FacetTally::Figures { figures, .. }, _) => FacetCounts::Figures(figures),
         }

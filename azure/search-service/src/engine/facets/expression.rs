@@ -1,22 +1,22 @@
 //! Parses facet expressions such as `price,interval:100` and checks them against the field.
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::{IndexField, IndexSchema, PrimitiveType};
 use tantivy::columnar::MonotonicallyMappableToU64;
 
 use super::calendar::{CalendarInterval, CalendarUnit, parse_offset};
-use crate::ApiError;
-use crate::definition::{IndexField, IndexSchema, PrimitiveType};
 use crate::documents::parse_date;
 
 /// One facet of a request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FacetExpression {
+pub(crate) struct FacetExpression {
     pub path: String,
     pub primitive: PrimitiveType,
     pub kind: FacetKind,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum FacetKind {
+pub(crate) enum FacetKind {
     /// One bucket for each value. A `count` of `None` returns all values.
     Values { count: Option<usize>, sort: FacetSort },
     /// Ranges from `values:10|20`: below the first bound, between the bounds, and from the last bound on.
@@ -31,7 +31,7 @@ pub enum FacetKind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FacetSort {
+pub(crate) enum FacetSort {
     /// `count`: the most frequent values first.
     #[default]
     Most,
@@ -44,7 +44,7 @@ pub enum FacetSort {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FacetMetric {
+pub(crate) enum FacetMetric {
     Sum,
     Average,
     Minimum,
@@ -58,7 +58,7 @@ const DEFAULT_COUNT: usize = 10;
 const MOST_BOUNDS: usize = 1_000;
 
 impl FacetExpression {
-    pub fn parse(expression: &str, schema: &IndexSchema) -> Result<Self, ApiError> {
+    pub(crate) fn parse(expression: &str, schema: &IndexSchema) -> Result<Self, ApiError> {
         if expression.contains(['>', '(', ';']) {
             return Err(ApiError::not_supported(format!(
                 "The facet '{expression}' is nested or has a filter. The embedded service does not support this. \

@@ -1,5 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use bindpost_azure_search_model::definition::{FieldType, IndexField, PrimitiveType};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tantivy::collector::{Count, TopDocs};
@@ -7,8 +8,8 @@ use tantivy::query::{AllQuery, Query, TermQuery};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{IndexWriter, Term};
 
+use super::calendar::{CalendarUnit, render_date};
 use super::*;
-use crate::definition::{FieldType, IndexField, PrimitiveType};
 use crate::engine::testing::{TestIndex, field, moment};
 
 fn fields() -> Vec<IndexField> {

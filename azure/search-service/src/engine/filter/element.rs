@@ -1,12 +1,12 @@
 //! `any` and `all`: conditions on the elements of a collection.
 
+use bindpost_azure_search_model::definition::FieldType;
+use bindpost_azure_search_model::odata::ast::{ComparisonOperator, FieldPath, FilterLiteral, OdataFilter};
 use tantivy::query::{BooleanQuery, Occur, Query};
 
 use super::negation::negated_query;
 use super::stored::stored_json_query;
 use super::{FilterScope, comparison_query, exists, set};
-use crate::definition::FieldType;
-use crate::odata::ast::{ComparisonOperator, FieldPath, FilterLiteral, OdataFilter};
 
 pub(super) fn any_query(
     whole: &OdataFilter,

@@ -1,10 +1,10 @@
 //! Combines comparisons of one field with many values into one look-up in a set.
 
-use crate::odata::ast::{ComparisonOperator, FieldPath, FilterLiteral, OdataFilter};
+use bindpost_azure_search_model::odata::ast::{ComparisonOperator, FieldPath, FilterLiteral, OdataFilter};
 
 /// Returns an equivalent filter that is cheaper to evaluate. `f eq 'a' or f eq 'b'` becomes a set of
 /// values. `f ne 'a' and f ne 'b'` becomes the negated set, which also matches documents without a value.
-pub fn join_comparisons(filter: &OdataFilter) -> OdataFilter {
+pub(crate) fn join_comparisons(filter: &OdataFilter) -> OdataFilter {
     match filter {
         OdataFilter::Or(parts) => join(parts, ComparisonOperator::Equal, OdataFilter::Or, |set| set),
         OdataFilter::And(parts) => {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bindpost_azure_search_model::odata;
+use bindpost_azure_search_model::odata::ast::{FilterLiteral, OdataFilter};
 use serde_json::Value;
 use tantivy::query::Query;
 use tantivy::query::doc_predicate_query::{DocPredicateQuery, FunctionPredicate};
@@ -10,8 +12,6 @@ use tantivy::query::doc_predicate_query::{DocPredicateQuery, FunctionPredicate};
 use super::{FilterScope, without_score};
 use crate::analysis::Normalizer;
 use crate::budget::parsed_bytes;
-use crate::odata;
-use crate::odata::ast::{FilterLiteral, OdataFilter};
 
 pub(super) fn stored_json_query(filter: &OdataFilter, scope: &FilterScope<'_>) -> Box<dyn Query> {
     let mut filter = filter.clone();

@@ -1,7 +1,7 @@
+use bindpost_azure_search_model::definition::{FieldType, IndexField};
 use serde_json::json;
 
 use super::*;
-use crate::definition::{FieldType, IndexField};
 use crate::engine::testing::{field, words};
 
 fn schema() -> IndexSchema {

@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::is_disk_full;
 use http::StatusCode;
 use tantivy::directory::error::OpenWriteError;
 use tantivy::schema::{Field, Term};
 use tantivy::{Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, Searcher, TantivyError};
 
 use super::change::ChangedDocument;
-use crate::ApiError;
 use crate::documents;
 use crate::engine::plan::IndexPlan;
 use crate::engine::store::StoreView;
-use crate::error::is_disk_full;
 
 /// Memory for documents that are not yet written to a segment.
 const WRITER_BYTES: usize = 64 << 20;

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
+use bindpost_azure_search_model::definition::IndexDefinition;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::definition::IndexDefinition;
 use crate::resources::scratch::TestFolder;
 use crate::search::request::SearchRequest;
 use crate::search::run;

@@ -1,7 +1,7 @@
+use bindpost_azure_search_model::definition::IndexDefinition;
 use serde_json::json;
 
 use super::*;
-use crate::definition::IndexDefinition;
 use crate::resources::scratch::TestFolder;
 
 /// Opens an index in the folder, with only a key field.

@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use bindpost_azure_search_model::ApiError;
+
 use super::change::ChangedDocument;
-use crate::ApiError;
 use crate::documents::{Document, FieldValue};
 use crate::engine::plan::IndexPlan;
 use crate::engine::store::{DocumentStoreError, StoreBatch, StoreView};

@@ -2,18 +2,18 @@
 
 use std::collections::HashMap;
 
-use crate::ApiError;
-use crate::odata::ast::GeoPoint;
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::odata::ast::GeoPoint;
 
 /// Values by name. A value with commas or quotes is written in single quotes, and quotes within it
 /// are doubled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ScoringParameters {
+pub(crate) struct ScoringParameters {
     values: HashMap<String, Vec<String>>,
 }
 
 impl ScoringParameters {
-    pub fn parse<S: AsRef<str>>(parameters: &[S]) -> Result<Self, ApiError> {
+    pub(crate) fn parse<S: AsRef<str>>(parameters: &[S]) -> Result<Self, ApiError> {
         let mut values = HashMap::new();
         for parameter in parameters.iter().map(AsRef::as_ref) {
             let Some((name, list)) = parameter.split_once('-').filter(|(name, _)| !name.is_empty()) else {

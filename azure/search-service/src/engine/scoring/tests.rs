@@ -1,7 +1,7 @@
+use bindpost_azure_search_model::definition::{FieldType, PrimitiveType};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::definition::{FieldType, PrimitiveType};
 use crate::engine::testing::{TestIndex, field, moment};
 
 const NOW: &str = "2024-06-01T00:00:00Z";

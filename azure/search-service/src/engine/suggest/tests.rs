@@ -1,8 +1,8 @@
+use bindpost_azure_search_model::definition::{FieldType, PrimitiveType};
 use serde_json::json;
 use tantivy::collector::TopDocs;
 
 use super::*;
-use crate::definition::{FieldType, PrimitiveType};
 use crate::engine::testing::{TestIndex, field, words};
 
 fn index() -> TestIndex {

@@ -6,15 +6,15 @@
 use std::fmt;
 use std::sync::Arc;
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::syntax::tree::WildcardPiece;
 use tantivy::Term;
 use tantivy::query::{AutomatonWeight, DfaWrapper, EnableScoring, FuzzyTermQuery, Query, Weight};
 use tantivy::schema::Field as Column;
 use tantivy_fst::{Automaton, Regex};
 
 use super::expression::{self, ANY_LETTER};
-use crate::ApiError;
 use crate::budget::Budget;
-use crate::syntax::tree::WildcardPiece;
 
 /// The maximum size of a pattern in automaton steps. `.` has about 45 steps.
 const MAX_STEPS: usize = 1_500;

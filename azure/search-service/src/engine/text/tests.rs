@@ -1,3 +1,5 @@
+use bindpost_azure_search_model::syntax::synonyms::SynonymRules;
+use bindpost_azure_search_model::syntax::{parse_full, parse_simple};
 use proptest::prelude::*;
 use tantivy::collector::{DocSetCollector, TopDocs};
 use tantivy::schema::{Schema, TextFieldIndexing, TextOptions};
@@ -8,8 +10,6 @@ use tantivy::tokenizer::{
 use tantivy::{Index, Searcher, TantivyDocument};
 
 use super::*;
-use crate::syntax::synonyms::SynonymRules;
-use crate::syntax::{parse_full, parse_simple};
 
 /// A few hotels with a plain title and a text that is stemmed and has no stop words.
 struct Hotels {

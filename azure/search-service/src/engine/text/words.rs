@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::syntax::synonyms::CompiledSynonyms;
+
 use super::SearchField;
-use crate::ApiError;
-use crate::syntax::synonyms::CompiledSynonyms;
 
 /// The maximum number of terms for one search text, over all fields.
-pub const MAX_TERMS: usize = 32_768;
+pub(crate) const MAX_TERMS: usize = 32_768;
 /// The maximum number of bytes of all these terms.
 const MAX_BYTES: usize = 16 << 20;
 /// The maximum number of phrases from the alternatives within one phrase. Further alternatives are ignored.
@@ -164,7 +165,7 @@ fn append(row: &mut Row, longer: &mut isize, place: &AnalyzedPosition, alternati
     *longer += width as isize - place.width as isize;
 }
 
-pub fn too_many_terms() -> ApiError {
+pub(crate) fn too_many_terms() -> ApiError {
     let message = format!(
         "Fields, analyzers and synonyms expand the search text to more than {MAX_TERMS} terms or {} MiB. \
          Shorten it, or search fewer fields.",

@@ -4,13 +4,13 @@ use std::fmt::Display;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
+use bindpost_azure_search_model::ApiError;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http_body_util::BodyExt as _;
 use hyper::body::Body;
 use tokio::time::timeout;
 
-use crate::ApiError;
 use crate::budget::Budget;
 use crate::http::request::RequestHeaders;
 

@@ -1,10 +1,10 @@
 //! Lists, reads, creates, replaces and deletes definitions.
 
+use bindpost_azure_search_model::ApiError;
 use http::header::{ETAG, LOCATION};
 use http::{Method, StatusCode};
 use serde_json::{Map, Value};
 
-use crate::ApiError;
 use crate::budget::WorkKind;
 use crate::http::answer::HttpReply;
 use crate::http::route::RouteCollection;

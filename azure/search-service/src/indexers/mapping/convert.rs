@@ -1,9 +1,8 @@
 //! Converts source values to the types of fields. Text rows have no numbers, and files have no dates.
 
+use bindpost_azure_search_model::definition::field::{FieldType, IndexField, PrimitiveType};
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
 use serde_json::{Map, Number, Value};
-
-use crate::definition::field::{FieldType, IndexField, PrimitiveType};
 
 /// Converts a value to the type of the field. The error explains why that is impossible.
 pub(super) fn convert(value: Value, field: &IndexField) -> Result<Value, String> {

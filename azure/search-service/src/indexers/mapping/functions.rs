@@ -2,11 +2,12 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
-use serde_json::{Map, Value};
+use bindpost_azure_search_model::ApiError;
+use bindpost_net_json::JsonPlace;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::ApiError;
-use crate::indexers::definition::{MappingFunction, boolean, integer, required};
+use crate::indexers::definition::{IndexerObject, MappingFunction};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MappingTransform {
@@ -31,20 +32,21 @@ pub(super) enum MappingTransform {
 
 impl MappingTransform {
     pub(super) fn parse(function: &MappingFunction) -> Result<Self, ApiError> {
-        let parameters: &Map<String, Value> = &function.parameters;
-        let token =
-            || Ok::<_, ApiError>(boolean(parameters, "useHttpServerUtilityUrlTokenEncode")?.unwrap_or(true));
+        let place = JsonPlace::of(format!("mapping function '{}'", function.name));
+        let parameters = IndexerObject::from_members(&function.parameters, place);
+        let token = || {
+            let encode = parameters.boolean("useHttpServerUtilityUrlTokenEncode")?;
+            Ok::<_, ApiError>(encode.unwrap_or(true))
+        };
         let token_decode =
-            || boolean(parameters, "useHttpServerUtilityUrlTokenDecode")?.map_or_else(token, Ok);
+            || parameters.boolean("useHttpServerUtilityUrlTokenDecode")?.map_or_else(token, Ok);
         Ok(match function.name.as_str() {
             "base64Encode" => Self::Base64Encode { token: token()? },
             "base64Decode" => Self::Base64Decode { token: token_decode()? },
             "extractTokenAtPosition" => {
-                let delimiter = required(parameters, "delimiter", "extractTokenAtPosition")?.to_owned();
-                let position = integer(parameters, "position")?.and_then(|at| usize::try_from(at).ok());
-                let position = position.ok_or_else(|| {
-                    ApiError::invalid("extractTokenAtPosition needs the parameter 'position', 0 or more.")
-                })?;
+                let delimiter = parameters.required_text("delimiter")?.to_owned();
+                let position = parameters.integer_in("position", 0..=usize::MAX)?;
+                let position = position.ok_or_else(|| parameters.missing("position"))?;
                 Self::ExtractToken { delimiter, position }
             }
             "jsonArrayToStringCollection" => Self::JsonArrayToStrings,
@@ -157,7 +159,7 @@ pub(in crate::indexers) fn percent_decode(text: &str, plus_is_space: bool) -> Op
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Map, json};
 
     use super::*;
 

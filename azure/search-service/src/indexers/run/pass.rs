@@ -5,11 +5,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::definition::field::IndexSchema;
 use serde_json::{Map, Value};
 
 use super::{IndexerJob, IndexerRun};
-use crate::ApiError;
-use crate::definition::field::IndexSchema;
 use crate::indexers::RedbState;
 use crate::indexers::mapping::{BlobItem, FieldMapper};
 use crate::indexers::parse::{self, ParsedItem};

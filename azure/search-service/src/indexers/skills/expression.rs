@@ -3,10 +3,10 @@
 
 use std::cmp::Ordering;
 
+use bindpost_azure_search_model::ApiError;
 use serde_json::{Number, Value};
 
 use super::tree::EnrichmentPath;
-use crate::ApiError;
 
 #[derive(Debug)]
 pub(super) enum SkillExpression {

@@ -1,10 +1,10 @@
 //! Splits text into pages or sentences.
 
+use bindpost_azure_search_model::ApiError;
 use serde_json::{Map, Value};
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::ApiError;
-use crate::indexers::definition::{integer, text};
+use crate::indexers::definition::IndexerObject;
 
 #[derive(Debug)]
 pub(super) struct TextSplitter {
@@ -21,35 +21,15 @@ struct PageSplitter {
 }
 
 impl TextSplitter {
-    pub(super) fn parse(json: &Map<String, Value>) -> Result<Self, ApiError> {
-        let number = |name: &str, default: usize, range: std::ops::RangeInclusive<usize>| {
-            let given = integer(json, name)?.map_or(Some(default), |given| usize::try_from(given).ok());
-            given.filter(|given| range.contains(given)).ok_or_else(|| {
-                ApiError::invalid(format!(
-                    "'{name}' of a SplitSkill must be {} to {}.",
-                    range.start(),
-                    range.end()
-                ))
-            })
-        };
-        let pages = match text(json, "textSplitMode")?.unwrap_or("pages") {
-            "sentences" => None,
-            "pages" => {
-                let longest = number("maximumPageLength", 5_000, 300..=50_000)?;
-                let overlap = number("pageOverlapLength", 0, 0..=longest / 2)?;
-                Some(PageSplitter {
-                    longest,
-                    overlap,
-                    most: number("maximumPagesToTake", 0, 0..=usize::MAX)?,
-                })
-            }
-            other => {
-                return Err(ApiError::invalid(format!(
-                    "'textSplitMode' is '{other}'; it must be pages or sentences."
-                )));
-            }
-        };
-        Ok(Self { pages })
+    pub(super) fn parse(given: &IndexerObject<'_>) -> Result<Self, ApiError> {
+        let modes = [("pages", true), ("sentences", false)];
+        if !given.choice("textSplitMode", &modes)?.unwrap_or(true) {
+            return Ok(Self { pages: None });
+        }
+        let longest = given.integer_in("maximumPageLength", 300..=50_000)?.unwrap_or(5_000);
+        let overlap = given.integer_in("pageOverlapLength", 0..=longest / 2)?.unwrap_or(0);
+        let most = given.integer_in("maximumPagesToTake", 0..=usize::MAX)?.unwrap_or(0);
+        Ok(Self { pages: Some(PageSplitter { longest, overlap, most }) })
     }
 
     pub(super) fn split(&self, text: &str) -> Map<String, Value> {

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use bindpost_azure_search_model::ApiError;
 use serde_json::{Map, Value};
-
-use crate::ApiError;
 
 /// A node of the tree. Unlike in JSON, a string may have members, as in `/document/content/pages`.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct EnrichmentNode {
+pub(crate) struct EnrichmentNode {
     /// A plain value, or null.
     value: Value,
     members: BTreeMap<String, EnrichmentNode>,
@@ -17,7 +16,7 @@ pub struct EnrichmentNode {
 
 /// A path such as `/document/pages/*/text`, without its first part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EnrichmentPath(Vec<EnrichmentPathPart>);
+pub(crate) struct EnrichmentPath(Vec<EnrichmentPathPart>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum EnrichmentPathPart {
@@ -27,7 +26,7 @@ enum EnrichmentPathPart {
 }
 
 impl EnrichmentPath {
-    pub fn parse(text: &str) -> Result<Self, ApiError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
         let rest = text.trim().trim_end_matches('/').strip_prefix("/document");
         let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with('/')).ok_or_else(|| {
             ApiError::invalid(format!(
@@ -48,7 +47,7 @@ impl EnrichmentPath {
 
 impl EnrichmentNode {
     /// Creates the tree of an item and the metadata of its blob.
-    pub fn document(fields: &Map<String, Value>, metadata: &Map<String, Value>) -> Self {
+    pub(crate) fn document(fields: &Map<String, Value>, metadata: &Map<String, Value>) -> Self {
         let mut members: BTreeMap<String, EnrichmentNode> =
             metadata.iter().map(|(name, value)| (name.clone(), Self::new(value.clone()))).collect();
         members.extend(fields.iter().map(|(name, value)| (name.clone(), Self::new(value.clone()))));
@@ -80,17 +79,17 @@ impl EnrichmentNode {
     }
 
     /// Returns the value at a path. Stars give one flat list.
-    pub fn select(&self, path: &EnrichmentPath) -> Option<Value> {
+    pub(crate) fn select(&self, path: &EnrichmentPath) -> Option<Value> {
         self.input(&EnrichmentPath(Vec::new()), &[], path)
     }
 
     /// Returns all nodes that a context selects. Each one is a list of the positions that its stars match.
-    pub fn places(&self, context: &EnrichmentPath) -> Vec<Vec<usize>> {
+    pub(crate) fn places(&self, context: &EnrichmentPath) -> Vec<Vec<usize>> {
         self.places_below(context, &EnrichmentPath(Vec::new()), &[])
     }
 
     /// Returns the nodes of `inner` below one node of an outer context.
-    pub fn places_below(
+    pub(crate) fn places_below(
         &self,
         inner: &EnrichmentPath,
         outer: &EnrichmentPath,
@@ -103,7 +102,12 @@ impl EnrichmentNode {
     }
 
     /// Returns the value of a source path for one node of a context. Shared stars match the same elements.
-    pub fn input(&self, context: &EnrichmentPath, place: &[usize], source: &EnrichmentPath) -> Option<Value> {
+    pub(crate) fn input(
+        &self,
+        context: &EnrichmentPath,
+        place: &[usize],
+        source: &EnrichmentPath,
+    ) -> Option<Value> {
         let bound = shared_positions(&source.0, &context.0, place);
         let stars = source.0.iter().filter(|part| **part == EnrichmentPathPart::Star).count();
         let mut found = Vec::new();
@@ -112,7 +116,7 @@ impl EnrichmentNode {
     }
 
     /// Adds a value below one node of a context.
-    pub fn put(&mut self, context: &EnrichmentPath, place: &[usize], name: &str, value: Value) {
+    pub(crate) fn put(&mut self, context: &EnrichmentPath, place: &[usize], name: &str, value: Value) {
         let mut place = place.iter();
         let mut here = self;
         for part in &context.0 {
@@ -166,7 +170,7 @@ impl EnrichmentNode {
 }
 
 /// Estimates the size of a value in bytes.
-pub fn estimated_bytes(value: &Value) -> usize {
+pub(crate) fn estimated_bytes(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 32,
         Value::Array(list) => list.iter().map(estimated_bytes).sum::<usize>() + 32,

@@ -1,5 +1,7 @@
 //! Tests of every parsing mode, from the file to the document.
 
+use bindpost_net_json::{JsonPlace, ObjectReader};
+
 use super::*;
 
 #[test]
@@ -196,7 +198,8 @@ proptest::proptest! {
         let source = source.unwrap().open(&folder.places()).unwrap();
         for mode in ["default", "text", "json", "jsonArray", "jsonLines", "delimitedText", "markdown"] {
             let configuration = json!({"parsingMode": mode});
-            let options = parse::ParseOptions::parse(configuration.as_object().unwrap()).unwrap();
+            let configuration = ObjectReader::new(&configuration, JsonPlace::default()).unwrap();
+            let options = parse::ParseOptions::parse(&configuration).unwrap();
             for blob in source.blobs() {
                 if let Ok(items) = parse::parse_blob(&source, &blob, &options, &IndexerLimits::default()) {
                     assert!(items.count() <= 200 + bytes.len());

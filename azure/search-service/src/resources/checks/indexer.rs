@@ -1,21 +1,25 @@
 //! Data sources and indexers. Checks that the definitions they name exist. The `indexers` module
 //! checks the rest.
 
-use crate::ApiError;
+use bindpost_azure_search_model::ApiError;
+
 use crate::resources::{ResourceKind, ResourceRegistry};
 
-use super::place::ResourceProperty;
+use super::{ResourceObject, check_reference};
 
-pub(super) fn data_source(top: &ResourceProperty<'_>) -> Result<(), ApiError> {
-    top.required("credentials")?.object()
+pub(super) fn data_source(top: &ResourceObject<'_>) -> Result<(), ApiError> {
+    top.required_object("credentials").map(|_| ())
 }
 
-pub(super) fn indexer(top: &ResourceProperty<'_>, all: &ResourceRegistry) -> Result<(), ApiError> {
-    top.required("dataSourceName")?.check_reference(ResourceKind::DataSource, all)?;
-    // An alias is not allowed. The indexer writes to one specific index.
-    top.required("targetIndexName")?.check_reference(ResourceKind::Index, all)?;
-    match top.optional("skillsetName").filter(|place| place.value != "") {
-        Some(skillset) => skillset.check_reference(ResourceKind::Skillset, all),
-        None => Ok(()),
+pub(super) fn indexer(top: &ResourceObject<'_>, all: &ResourceRegistry) -> Result<(), ApiError> {
+    // An alias is not allowed as the target. The indexer writes to one specific index.
+    for (member, kind) in
+        [("dataSourceName", ResourceKind::DataSource), ("targetIndexName", ResourceKind::Index)]
+    {
+        check_reference(top, member, top.required_text(member)?, kind, all)?;
+    }
+    match top.text("skillsetName")? {
+        None | Some("") => Ok(()),
+        Some(name) => check_reference(top, "skillsetName", name, ResourceKind::Skillset, all),
     }
 }

@@ -2,50 +2,43 @@
 
 use std::collections::HashSet;
 
-use crate::ApiError;
+use bindpost_azure_search_model::ApiError;
+
 use crate::resources::{ResourceKind, ResourceRegistry};
 
-use super::place::ResourceProperty;
+use super::{ResourceObject, check_reference};
 
 const KINDS: [&str; 7] =
     ["searchIndex", "azureBlob", "file", "indexedOneLake", "indexedSharePoint", "remoteSharePoint", "web"];
 
-pub(super) fn source(top: &ResourceProperty<'_>, all: &ResourceRegistry) -> Result<(), ApiError> {
-    match top.required("kind")?.one_of(&KINDS)? {
+pub(super) fn source(top: &ResourceObject<'_>, all: &ResourceRegistry) -> Result<(), ApiError> {
+    let kinds = KINDS.map(|kind| (kind, kind));
+    match top.choice("kind", &kinds)?.ok_or_else(|| top.missing("kind"))? {
         "searchIndex" => {
-            let parameters = top.required("searchIndexParameters")?;
-            parameters.object()?;
-            parameters.required("searchIndexName")?.check_reference(ResourceKind::Index, all)
+            let parameters = top.required_object("searchIndexParameters")?;
+            let index = parameters.required_text("searchIndexName")?;
+            check_reference(&parameters, "searchIndexName", index, ResourceKind::Index, all)
         }
-        "azureBlob" => {
-            let parameters = top.required("azureBlobParameters")?;
-            parameters.object()?;
-            parameters.required("containerName")?.non_empty_text().map(|_| ())
-        }
+        "azureBlob" => top.required_object("azureBlobParameters")?.required_text("containerName").map(|_| ()),
         _ => Ok(()),
     }
 }
 
-pub(super) fn base(top: &ResourceProperty<'_>, all: &ResourceRegistry) -> Result<(), ApiError> {
-    let sources = top.required("knowledgeSources")?;
-    let elements = sources.elements()?;
-    if elements.is_empty() {
-        return Err(sources.error("must have at least one knowledge source"));
+pub(super) fn base(top: &ResourceObject<'_>, all: &ResourceRegistry) -> Result<(), ApiError> {
+    let sources = top.required_objects("knowledgeSources")?;
+    if sources.is_empty() {
+        return Err(top.error("knowledgeSources", "must have at least one knowledge source"));
     }
     let mut names = HashSet::new();
-    for source in &elements {
-        source.object()?;
-        let name = source.required("name")?;
-        name.check_reference(ResourceKind::KnowledgeSource, all)?;
-        if !names.insert(name.text()?) {
-            return Err(name.error("names a knowledge source that is already in the list"));
+    for source in &sources {
+        let name = source.required_text("name")?;
+        check_reference(source, "name", name, ResourceKind::KnowledgeSource, all)?;
+        if !names.insert(name) {
+            return Err(source.error("name", "names a knowledge source that is already in the list"));
         }
     }
-    if let Some(models) = top.optional("models") {
-        for model in models.elements()? {
-            model.object()?;
-            model.required("kind")?.non_empty_text()?;
-        }
+    for model in top.objects("models")? {
+        model.required_text("kind")?;
     }
     Ok(())
 }

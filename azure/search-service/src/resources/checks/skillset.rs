@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use crate::ApiError;
+use bindpost_azure_search_model::ApiError;
 
-use super::place::ResourceProperty;
+use super::ResourceObject;
 
 const PREFIX: &str = "#Microsoft.Skills.";
 const SKILLS: [&str; 25] = [
@@ -35,37 +35,28 @@ const SKILLS: [&str; 25] = [
     "Vision.VectorizeSkill",
 ];
 
-pub(super) fn skillset(top: &ResourceProperty<'_>) -> Result<(), ApiError> {
+pub(super) fn skillset(top: &ResourceObject<'_>) -> Result<(), ApiError> {
     let mut names = HashSet::new();
-    for skill in top.required("skills")?.elements()? {
-        skill.object()?;
-        let odata_type = skill.required("@odata.type")?;
-        let known = odata_type.text()?.strip_prefix(PREFIX).is_some_and(|name| SKILLS.contains(&name));
-        if !known {
-            let given = odata_type.text()?;
+    for skill in top.required_objects("skills")? {
+        let given = skill.required_text("@odata.type")?;
+        if !given.strip_prefix(PREFIX).is_some_and(|name| SKILLS.contains(&name)) {
             let known = SKILLS.join(", ");
-            return Err(odata_type
-                .error(format_args!("is '{given}', but must be {PREFIX} followed by one of: {known}")));
+            let problem = format_args!("must be {PREFIX} followed by one of {known}, not '{given}'");
+            return Err(skill.error("@odata.type", problem));
         }
-        if let Some(name) = skill.optional("name")
-            && !names.insert(name.non_empty_text()?)
-        {
-            return Err(name.error("is also the name of another skill. Skill names must be unique"));
+        if skill.value("name").is_some() && !names.insert(skill.required_text("name")?) {
+            let problem = "is also the name of another skill. Skill names must be unique";
+            return Err(skill.error("name", problem));
         }
         for puts in ["inputs", "outputs"] {
-            for put in skill.required(puts)?.elements()? {
-                put.object()?;
-                put.required("name")?.non_empty_text()?;
+            for put in skill.required_objects(puts)? {
+                put.required_text("name")?;
             }
         }
     }
-    if let Some(store) = top.optional("knowledgeStore") {
-        store.object()?;
-    }
-    if let Some(projections) = top.optional("indexProjections") {
-        for selector in projections.required("selectors")?.elements()? {
-            selector.object()?;
-        }
+    top.object("knowledgeStore")?;
+    if let Some(projections) = top.object("indexProjections")? {
+        projections.required_objects("selectors")?;
     }
     Ok(())
 }

@@ -104,7 +104,7 @@ impl Tour {
             };
             service.serve(listener, until).await
         });
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let client = bindpost_net_upstream::client_builder().no_proxy().build().unwrap();
         let swagger = Swagger::open();
         Self { folder, base, key, client, swagger, noted: BTreeMap::new(), upkeep, stop, serving }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bindpost_mcp_server::nearest::{distance, letters};
+use bindpost_mcp_server::nearest::{letter_count, nearest_within};
 use serde_json::{Value, json};
 
 use super::terms::{QueryWord, join_words};
@@ -189,14 +189,12 @@ async fn compare(
 
 /// Returns a token that differs by one or two letters, as a fuzzy search would find.
 fn nearest_token<'a>(wanted: &str, there: &BTreeSet<&'a str>) -> Option<&'a str> {
-    let letters_wanted = letters(wanted);
-    let most = match letters_wanted.len() {
+    let most = match letter_count(wanted) {
         0..=3 => return None,
         4..=6 => 1,
         _ => 2,
     };
-    let near = there.iter().map(|token| (distance(&letters_wanted, &letters(token)), *token));
-    near.filter(|(apart, _)| *apart <= most).min().map(|(_, token)| token)
+    nearest_within(wanted, there.iter().copied(), most)
 }
 
 fn rank_reason(

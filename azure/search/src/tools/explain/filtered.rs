@@ -1,7 +1,7 @@
 //! Checks whether a document matches a filter, and finds the values that do not.
 
-use bindpost_azure_search_service::odata::ast::OdataFilter;
-use bindpost_azure_search_service::odata::{matches, parse_filter};
+use bindpost_azure_search_model::odata::ast::OdataFilter;
+use bindpost_azure_search_model::odata::{matches, parse_filter};
 use serde_json::{Map, Value, json};
 
 use super::ExplainRequest;

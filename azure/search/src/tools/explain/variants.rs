@@ -285,7 +285,7 @@ fn vector_queries(question: &ExplainRequest<'_>) -> Result<Value, String> {
     }
     let k = question.arguments.top().max(50);
     if let Some(numbers) = &question.arguments.vector {
-        let fits = |vector: &bindpost_azure_search_service::definition::VectorAttributes| {
+        let fits = |vector: &bindpost_azure_search_model::definition::VectorAttributes| {
             vector.dimensions == numbers.len()
                 || (vector.packed_bits && vector.dimensions / 8 == numbers.len())
         };

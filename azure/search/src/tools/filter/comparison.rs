@@ -1,7 +1,7 @@
 //! Comparisons of one value: an operator, and a constant of the field's type.
 
-use bindpost_azure_search_service::definition::{IndexField, PrimitiveType};
-use bindpost_azure_search_service::odata::date;
+use bindpost_azure_search_model::definition::{IndexField, PrimitiveType};
+use bindpost_azure_search_model::odata::date;
 use serde_json::{Map, Value};
 
 use super::problem::FilterProblem;

@@ -1,7 +1,7 @@
 //! Builds the text of a filter from a form. Every path is checked, and every constant has the type of
 //! its field.
 
-use bindpost_azure_search_service::definition::{FieldType, IndexField, PrimitiveType};
+use bindpost_azure_search_model::definition::{FieldType, IndexField, PrimitiveType};
 use bindpost_mcp_server::nearest::nearest;
 use serde_json::{Map, Value};
 

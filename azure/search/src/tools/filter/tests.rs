@@ -1,6 +1,6 @@
 //! Property tests: a filter built from arbitrary values matches exactly these values.
 
-use bindpost_azure_search_service::odata::{matches, parse_filter};
+use bindpost_azure_search_model::odata::{matches, parse_filter};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use bindpost_azure_search_service::odata::ast::{ComparisonOperator, FilterLiteral, OdataFilter};
-use bindpost_mcp_server::nearest::{distance, letters};
+use bindpost_azure_search_model::odata::ast::{ComparisonOperator, FilterLiteral, OdataFilter};
+use bindpost_mcp_server::nearest::{distance, letter_count};
 use serde_json::{Map, Value, json};
 
 use super::problem::FilterProblem;
@@ -102,14 +102,12 @@ fn collect(filter: &OdataFilter, wanted: &mut BTreeMap<String, Vec<String>>) {
 
 /// Returns at most three values with a similar spelling, or that contain the value.
 fn nearest_values(value: &str, known: &[&str]) -> Vec<String> {
-    let wanted = letters(value);
-    let most = (wanted.len() / 3).max(1);
+    let most = (letter_count(value) / 3).max(1);
     let mut near: Vec<(usize, &str)> = known
         .iter()
         .filter_map(|candidate| {
-            let other = letters(candidate);
             let contains = !value.is_empty() && candidate.to_lowercase().contains(&value.to_lowercase());
-            let apart = distance(&wanted, &other);
+            let apart = distance(value, candidate);
             (apart <= most || contains)
                 .then_some((if contains { apart.min(most) } else { apart }, *candidate))
         })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bindpost_azure_search_service::definition::{IndexField, PrimitiveType};
+use bindpost_azure_search_model::definition::{IndexField, PrimitiveType};
 use serde_json::{Map, Value, json};
 
 use super::{DocumentSample, MAX_VALUES, is_counted};

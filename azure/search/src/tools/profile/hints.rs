@@ -1,6 +1,6 @@
 //! Hints on what to change in an index.
 
-use bindpost_azure_search_service::definition::PrimitiveType;
+use bindpost_azure_search_model::definition::PrimitiveType;
 
 use super::fields::FieldProfile;
 use super::{DocumentSample, MAX_VALUES};
