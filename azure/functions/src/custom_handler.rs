@@ -79,7 +79,7 @@ impl CustomHandler {
         events: Arc<dyn WorkerEvents>,
     ) -> Result<CustomHandler, WorkerStartError> {
         // The handler is on the loopback, so proxies of the environment are not used.
-        let client = reqwest::Client::builder().no_proxy().http1_only().tcp_nodelay(true);
+        let client = bindpost_net_upstream::client_builder().no_proxy().http1_only().tcp_nodelay(true);
         // Redirects are not followed: a request for the handler must not reach another server.
         let client = client.redirect(reqwest::redirect::Policy::none());
         let client =

@@ -1,14 +1,15 @@
 //! Parses JSON as people and libraries write it for Azure Functions.
 //!
 //! Files may contain comments and trailing commas, and member names match in any case. The meaning of a file
-//! is not decided here: [`ObjectReader`] only reads one object and collects its problems.
+//! is not decided here: [`ConfigReader`] only reads one object and collects its problems.
 
 mod members;
 mod timespan;
 
+use bindpost_net_json::{JsonPlace, ObjectReader, PlaceError};
 use serde_json::{Map, Value};
 
-pub(crate) use members::{ObjectReader, ProblemCollector, scalar_text};
+pub(crate) use members::{ConfigReader, ProblemCollector, scalar_text};
 
 /// A syntax error in a JSON text, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,14 +44,7 @@ pub(crate) fn parse_strictly(text: &str) -> Result<Value, JsonSyntaxError> {
 /// Returns the member of an object whose name matches in any case. The exact name is preferred. `null` gives
 /// `None`.
 pub(crate) fn member<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    member_or_null(object, name).filter(|value| !value.is_null())
-}
-
-/// Returns the member like [`member`], but `null` is a value.
-pub(crate) fn member_or_null<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    let in_any_case =
-        || object.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value);
-    object.get(name).or_else(in_any_case)
+    ObjectReader::<PlaceError>::from_members(object, JsonPlace::default()).in_any_case().value(name)
 }
 
 /// Returns the .NET name for the kind of a JSON value.
@@ -169,7 +163,6 @@ mod tests {
         assert_eq!(member(object, "toolname"), Some(&json!("b")));
         assert_eq!(member(object, "TOOLNAME"), Some(&json!("a")));
         assert_eq!(member(object, "Title"), None);
-        assert_eq!(member_or_null(object, "Title"), Some(&Value::Null));
     }
 
     proptest! {

@@ -9,7 +9,7 @@ use super::runtime::WorkerRuntime;
 use super::settings::Settings;
 use super::{App, read_object};
 use crate::function::{Function, FunctionRejection, FunctionSource, SkippedFunction};
-use crate::json::{ObjectReader, ProblemCollector};
+use crate::json::{ConfigReader, ProblemCollector};
 use crate::problem::Problem;
 
 const FILE: &str = "function.json";
@@ -66,7 +66,7 @@ fn read_function(app: &App, name: &str, folder: &Path) -> Result<Function, Funct
     let refuse = |problem: Problem| FunctionRejection::Problems(vec![problem]);
     let object = read_object(&folder.join(FILE), FILE).map_err(refuse)?.unwrap_or_default();
     let notes = ProblemCollector::default();
-    let members = ObjectReader::new(&object, "", &notes);
+    let members = ConfigReader::new(&object, "", &notes);
     if let Some(reason) = reason_to_skip(name, &members, &app.settings) {
         return Err(FunctionRejection::Skipped(SkippedFunction { name: name.to_owned(), reason }));
     }
@@ -99,7 +99,7 @@ fn read_function(app: &App, name: &str, folder: &Path) -> Result<Function, Funct
     }
 }
 
-fn reason_to_skip(name: &str, members: &ObjectReader<'_>, settings: &Settings) -> Option<String> {
+fn reason_to_skip(name: &str, members: &ConfigReader<'_>, settings: &Settings) -> Option<String> {
     if let Some(setting) = disabling_setting(name, settings) {
         return Some(format!("it is disabled by the setting {setting}"));
     }
@@ -132,7 +132,7 @@ fn check_name(name: &str) -> Result<(), Problem> {
 
 /// Returns the absolute path of the script file. `scriptFile` is relative to the function's folder. In Java
 /// apps it is for example `../app.jar`.
-fn script_file(app: &App, folder: &Path, members: &ObjectReader<'_>) -> Option<String> {
+fn script_file(app: &App, folder: &Path, members: &ConfigReader<'_>) -> Option<String> {
     if app.runtime == WorkerRuntime::Custom {
         return None;
     }

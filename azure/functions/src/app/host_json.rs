@@ -9,7 +9,7 @@ use super::language_workers::LanguageWorkers;
 use super::log_level::LogLevels;
 use super::settings::Settings;
 use super::{overrides, read_object, unless_problems};
-use crate::json::{ObjectReader, ProblemCollector};
+use crate::json::{ConfigReader, ProblemCollector};
 use crate::problem::{AppError, Problem};
 
 const FILE: &str = "host.json";
@@ -114,7 +114,7 @@ impl HostConfig {
         };
         overrides::apply(&mut object, settings);
         let notes = ProblemCollector::on_file(FILE);
-        let root = ObjectReader::new(&object, "", &notes);
+        let root = ConfigReader::new(&object, "", &notes);
         check_version(&root);
         let host = HostConfig {
             mcp: mcp(&root.object("extensions").object("mcp")),
@@ -128,7 +128,7 @@ impl HostConfig {
     }
 }
 
-fn check_version(root: &ObjectReader<'_>) {
+fn check_version(root: &ConfigReader<'_>) {
     let fix = Some(r#"write "version": "2.0""#);
     match root.value("version") {
         None => root.report_problem("version", "is required", fix),
@@ -139,7 +139,7 @@ fn check_version(root: &ObjectReader<'_>) {
     }
 }
 
-fn mcp(members: &ObjectReader<'_>) -> McpConfig {
+fn mcp(members: &ConfigReader<'_>) -> McpConfig {
     let default = McpConfig::default();
     if members.is_null("messageOptions") {
         members.report_problem(
@@ -165,7 +165,7 @@ fn mcp(members: &ObjectReader<'_>) -> McpConfig {
     }
 }
 
-fn webhook_authorization(system: &ObjectReader<'_>) -> WebhookAuthorization {
+fn webhook_authorization(system: &ConfigReader<'_>) -> WebhookAuthorization {
     let name = "webhookAuthorizationLevel";
     let Some(text) = system.text(name) else { return WebhookAuthorization::System };
     match text.trim().to_ascii_lowercase().as_str() {
@@ -180,7 +180,7 @@ fn webhook_authorization(system: &ObjectReader<'_>) -> WebhookAuthorization {
     WebhookAuthorization::System
 }
 
-fn function_timeout(root: &ObjectReader<'_>) -> Option<Duration> {
+fn function_timeout(root: &ConfigReader<'_>) -> Option<Duration> {
     let name = "functionTimeout";
     match root.text(name).as_deref().map(str::trim) {
         Some("-1") => None,
@@ -189,7 +189,7 @@ fn function_timeout(root: &ObjectReader<'_>) -> Option<Duration> {
     }
 }
 
-fn custom_handler(members: &ObjectReader<'_>) -> Option<CustomHandlerConfig> {
+fn custom_handler(members: &ConfigReader<'_>) -> Option<CustomHandlerConfig> {
     if !members.exists() {
         return None;
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::json::ObjectReader;
+use crate::json::ConfigReader;
 
 /// The section `languageWorkers`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl LanguageWorkers {
         self.languages.get(&language.to_lowercase())
     }
 
-    pub(super) fn read(members: &ObjectReader<'_>) -> LanguageWorkers {
+    pub(super) fn read(members: &ConfigReader<'_>) -> LanguageWorkers {
         let objects = members.iter().filter(|(_, value)| matches!(value, Value::Object(_)));
         let languages = objects.map(|(language, _)| {
             let members = members.object(language);

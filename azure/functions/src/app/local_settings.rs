@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{read_object, unless_problems};
-use crate::json::{ObjectReader, ProblemCollector, scalar_text};
+use crate::json::{ConfigReader, ProblemCollector, scalar_text};
 use crate::problem::AppError;
 
 const FILE: &str = "local.settings.json";
@@ -26,7 +26,7 @@ pub struct LocalHostConfig {
 pub(super) fn read(folder: &Path) -> Result<(BTreeMap<String, String>, LocalHostConfig), AppError> {
     let Some(object) = read_object(&folder.join(FILE), FILE)? else { return Ok(Default::default()) };
     let notes = ProblemCollector::on_file(FILE);
-    let root = ObjectReader::new(&object, "", &notes);
+    let root = ConfigReader::new(&object, "", &notes);
     if root.flag("IsEncrypted").unwrap_or(false) {
         let message = "the settings are encrypted, and only the machine that encrypted them can read them";
         root.report_problem("IsEncrypted", message, Some("run `func settings decrypt` in the app's folder"));
@@ -44,7 +44,7 @@ pub(super) fn read(folder: &Path) -> Result<(BTreeMap<String, String>, LocalHost
     unless_problems(notes, (settings, local))
 }
 
-fn values(members: &ObjectReader<'_>) -> BTreeMap<String, String> {
+fn values(members: &ConfigReader<'_>) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
     for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
         let Some(text) = scalar_text(value) else {
@@ -77,7 +77,7 @@ fn values(members: &ObjectReader<'_>) -> BTreeMap<String, String> {
 }
 
 /// Returns connection strings as settings named `ConnectionStrings:<name>`, like the tools of Azure.
-fn connection_strings(members: &ObjectReader<'_>) -> BTreeMap<String, String> {
+fn connection_strings(members: &ConfigReader<'_>) -> BTreeMap<String, String> {
     let text = |(name, value): (&String, &Value)| {
         let text = match value {
             Value::Object(_) => members.object(name).text("ConnectionString")?,

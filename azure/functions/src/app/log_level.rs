@@ -1,6 +1,6 @@
 //! Log levels: the section `logging.logLevel` of `host.json`.
 
-use crate::json::{ObjectReader, scalar_text};
+use crate::json::{ConfigReader, scalar_text};
 
 /// The minimum level that a category logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +41,7 @@ impl LogLevels {
         matching.max_by_key(|(name, _)| name.len()).map_or(self.default, |(_, level)| *level)
     }
 
-    pub(super) fn read(members: &ObjectReader<'_>) -> LogLevels {
+    pub(super) fn read(members: &ConfigReader<'_>) -> LogLevels {
         let mut levels = LogLevels::default();
         for (category, value) in members.iter() {
             let text = scalar_text(value).unwrap_or_default();
@@ -75,7 +75,7 @@ mod tests {
         let value =
             json!({"default": "warning", "Function": "Error", "function.a": "Trace", "Host.Results": "none"});
         let notes = ProblemCollector::default();
-        let levels = LogLevels::read(&ObjectReader::new(value.as_object().unwrap(), "", &notes));
+        let levels = LogLevels::read(&ConfigReader::new(value.as_object().unwrap(), "", &notes));
         assert_eq!(levels.level("Function.a.User"), LogLevel::Trace);
         assert_eq!(levels.level("Function.b"), LogLevel::Error);
         assert_eq!(levels.level("Host.Results"), LogLevel::None);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::language_workers::WorkerOverride;
 use super::settings::{Settings, expand};
 use super::{read_object, unless_problems, worker_profile};
-use crate::json::{ObjectReader, ProblemCollector};
+use crate::json::{ConfigReader, ProblemCollector};
 use crate::problem::{AppError, Problem};
 
 const FILE: &str = "worker.config.json";
@@ -112,7 +112,7 @@ impl WorkerConfig {
         };
         worker_profile::apply(&mut config, settings, platform);
         let notes = ProblemCollector::on_file(file);
-        let root = ObjectReader::new(&config, "", &notes);
+        let root = ConfigReader::new(&config, "", &notes);
         let description = root.object("description");
         let places = WorkerDescription { directory, settings, platform, description: &description };
         let language = description.required_text("language").unwrap_or_default();
@@ -133,7 +133,7 @@ impl WorkerConfig {
     }
 }
 
-fn process_options(members: &ObjectReader<'_>) -> ProcessOptions {
+fn process_options(members: &ConfigReader<'_>) -> ProcessOptions {
     let default = ProcessOptions::default();
     let time = |name: &str, default: Duration| members.time(name).unwrap_or(default);
     ProcessOptions {
@@ -153,7 +153,7 @@ struct WorkerDescription<'a> {
     directory: &'a Path,
     settings: &'a Settings,
     platform: &'a HostPlatform,
-    description: &'a ObjectReader<'a>,
+    description: &'a ConfigReader<'a>,
 }
 
 impl WorkerDescription<'_> {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::raw_json::{RawMembers, dotnet_text, members};
+use super::raw_json::{RawMembers, checked_members, dotnet_text};
 use crate::datum::Datum;
 
 /// The arguments of one call. They are parsed once and used by the check for required arguments, the
@@ -22,7 +22,7 @@ impl<'a> Arguments<'a> {
     /// Parses the JSON text that the client sent, if any. It must be valid JSON, as every part of a decoded
     /// message is. Anything but an object has no arguments.
     pub fn parse(json: Option<&'a str>) -> Arguments<'a> {
-        Arguments { json, members: json.and_then(members).unwrap_or_default() }
+        Arguments { json, members: json.and_then(checked_members).unwrap_or_default() }
     }
 
     /// Returns the JSON text that the client sent.

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
+use bindpost_net_json::text::push_string;
+
 use super::context::{McpRequest, RequestSubject, TriggerContext};
-use super::raw_json::{dotnet_text, member_in_any_case, members, push_string, same_in_any_case};
+use super::raw_json::{checked_members, dotnet_text, member_in_any_case, same_in_any_case};
 use crate::datum::Datum;
 
 /// The values for path expressions and for the trigger metadata. Top-level names match in any case.
@@ -199,7 +201,7 @@ fn inside<'a, 'p>(
 fn json_part<'a, 'p>(json: &'a str, rest: &'p [String]) -> Result<Cow<'a, str>, NoSuchPart<'p>> {
     let mut json = json;
     for name in rest {
-        let members = members(json).ok_or(NoSuchPart(name))?;
+        let members = checked_members(json).ok_or(NoSuchPart(name))?;
         json = member_in_any_case(&members, name).ok_or(NoSuchPart(name))?;
     }
     Ok(if json.starts_with(['{', '[']) { Cow::default() } else { dotnet_text(json) })

@@ -2,12 +2,14 @@
 
 use std::ops::Range;
 
+use bindpost_azure_hosting::IDENTITY_HEADERS;
+use bindpost_net_json::text::{push_escaped, push_string};
 use http::HeaderMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::arguments::Arguments;
-use super::raw_json::{lossy, push_escaped, push_string};
+use super::raw_json::lossy;
 
 /// The data of one MCP request.
 #[derive(Clone, Debug)]
@@ -202,8 +204,7 @@ fn push_header_name(out: &mut String, name: &str) {
             out.push_str(name);
             let shouts = matches!(name, "te" | "dnt")
                 // App Service adds these headers about the user.
-                || name.starts_with("x-ms-client-principal")
-                || name.starts_with("x-ms-token-");
+                || IDENTITY_HEADERS.iter().any(|beginning| name.starts_with(beginning));
             let mut starts_word = true;
             for (at, letter) in name.bytes().enumerate() {
                 if (starts_word || shouts)

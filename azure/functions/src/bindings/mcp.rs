@@ -13,7 +13,7 @@ mod tool;
 use bindpost_mcp_protocol::Meta;
 use serde_json::{Map, Value};
 
-use crate::json::{self, ObjectReader};
+use crate::json::{self, ConfigReader};
 
 pub(crate) use prompt::read_prompt_trigger;
 pub(crate) use resource::read_resource_trigger;
@@ -24,7 +24,7 @@ const METADATA_DEPTH: usize = 32;
 
 /// Reads `metadata` as `_meta`. It is a text that holds a JSON object. Blank texts and empty objects give
 /// `None`.
-fn metadata(members: &ObjectReader<'_>) -> Option<Meta> {
+fn metadata(members: &ConfigReader<'_>) -> Option<Meta> {
     let value = json_text(members, "metadata", "object")?;
     if depth_exceeds(&value, METADATA_DEPTH) {
         let message = format!("is nested deeper than {METADATA_DEPTH} levels");
@@ -47,23 +47,22 @@ fn metadata(members: &ObjectReader<'_>) -> Option<Meta> {
 }
 
 /// Reads a member that is a text holding JSON. A blank text gives `None`.
-fn json_text(members: &ObjectReader<'_>, name: &str, wanted: &str) -> Option<Value> {
+fn json_text(members: &ConfigReader<'_>, name: &str, wanted: &str) -> Option<Value> {
     let text = match members.value(name)? {
         Value::String(text) if text.trim().is_empty() => return None,
         Value::String(text) => text,
         // The extension accepts no plain JSON here, so the app would fail in Azure.
         other => {
-            let message =
-                format!("must be a text that holds a JSON {wanted}, and is {}", json::dotnet_kind(other));
-            members.report_problem(name, message, Some("put the JSON into a text with escaped quotes"));
-            return None;
+            let expected = format!("a text that holds a JSON {wanted}");
+            let fix = "put the JSON into a text with escaped quotes";
+            return members.report_wrong_type(name, other, &expected, Some(fix));
         }
     };
     parse(members, name, text, wanted)
 }
 
 /// Reads a member that is JSON or a text holding JSON.
-fn json_or_text(members: &ObjectReader<'_>, name: &str, wanted: &str) -> Option<Value> {
+fn json_or_text(members: &ConfigReader<'_>, name: &str, wanted: &str) -> Option<Value> {
     match members.value(name)? {
         Value::String(text) if text.trim().is_empty() => None,
         Value::String(text) => parse(members, name, text, wanted),
@@ -71,13 +70,13 @@ fn json_or_text(members: &ObjectReader<'_>, name: &str, wanted: &str) -> Option<
     }
 }
 
-fn parse(members: &ObjectReader<'_>, name: &str, text: &str, wanted: &str) -> Option<Value> {
+fn parse(members: &ConfigReader<'_>, name: &str, text: &str, wanted: &str) -> Option<Value> {
     let not_json = |error| members.report_problem(name, format!("holds no JSON {wanted}: {error}"), None);
     json::parse_strictly(text).map_err(not_json).ok()
 }
 
 /// Returns the objects of an array. Anything else is reported.
-fn objects(members: &ObjectReader<'_>, name: &str, value: Value) -> Option<Vec<Map<String, Value>>> {
+fn objects(members: &ConfigReader<'_>, name: &str, value: Value) -> Option<Vec<Map<String, Value>>> {
     let Value::Array(items) = value else {
         let message = format!("must contain a JSON array, but has {}", json::dotnet_kind(&value));
         members.report_problem(name, message, Some("write an array of objects"));
@@ -88,8 +87,7 @@ fn objects(members: &ObjectReader<'_>, name: &str, value: Value) -> Option<Vec<M
         match item {
             Value::Object(object) => objects.push(object),
             other => {
-                let message = format!("must be an object, and is {}", json::dotnet_kind(&other));
-                members.report_problem(&format!("{name}[{index}]"), message, None);
+                members.report_wrong_type::<()>(&format!("{name}[{index}]"), &other, "an object", None);
             }
         }
     }

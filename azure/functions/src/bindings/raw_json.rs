@@ -1,10 +1,13 @@
-//! Reads and writes JSON text without building a tree, so that values are passed on without a copy.
+//! JSON text as bindings read it, without a tree: values are passed on without a copy. `net/json` cuts the text. Here is
+//! what .NET decides: equal names, names in any case, the string form of a value, half of a surrogate pair.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use bindpost_net_json::cut::{self, decode_name, string_end, text_members};
+use bindpost_net_json::text::decode;
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde_json::value::RawValue;
 
 /// The members of an object, in order, with the JSON text of their values.
@@ -13,58 +16,27 @@ pub(crate) type RawMembers<'a> = Vec<(Cow<'a, str>, &'a str)>;
 /// Returns the members of an object, each name once. Of equal names the last one is used. Returns `None` if
 /// the text is not a JSON object.
 pub(crate) fn members(json: &str) -> Option<RawMembers<'_>> {
-    let mut members = match text_members(json) {
-        Some(members) => members,
-        None => serde_json::from_str(json).ok().map(|RawObject(members)| members)?,
-    };
-    if !has_duplicate_names(&members) {
-        return Some(members);
-    }
-    let mut last = HashSet::with_capacity(members.len());
-    let mut keep: Vec<bool> = members.iter().rev().map(|(name, _)| last.insert(name.clone())).collect();
-    members.retain(|_| keep.pop().unwrap_or(true));
-    Some(members)
-}
-
-/// Returns the members of an object that has only string values and names without escapes, as most arguments
-/// and all envelopes do. Returns `None` for any other text. This takes half the time of a parser.
-pub(crate) fn text_members(json: &str) -> Option<RawMembers<'_>> {
-    // Some libraries write one space after each colon and comma.
-    let unspaced = |json| str::strip_prefix(json, ' ').unwrap_or(json);
-    let mut members = Vec::with_capacity(4);
-    let mut rest = json.strip_prefix('{')?;
-    loop {
-        let (name, after) = cut_name(rest)?;
-        let (value, after) = cut_string(unspaced(after.strip_prefix(':')?))?;
-        members.push((name.into(), value));
-        match after.strip_prefix(',') {
-            Some(next) => rest = unspaced(next),
-            None => return (after == "}").then_some(members),
-        }
+    match text_members(json) {
+        Some(members) => Some(last_of_equal_names(members)),
+        // The cutter trusts its text.
+        None => serde_json::from_str::<&RawValue>(json).ok().and_then(|json| checked_members(json.get())),
     }
 }
 
-/// Splits the text after the JSON string at its start. Returns the string's value and the rest, or `None` if
-/// the string has escapes.
-fn cut_name(json: &str) -> Option<(&str, &str)> {
-    let inside = json.strip_prefix('"')?;
-    let (name, after) = inside.split_at_checked(special_at(inside.as_bytes())?)?;
-    Some((name, after.strip_prefix('"')?))
+/// Does the same for text that is valid JSON, as every part of a decoded message is.
+pub(crate) fn checked_members(json: &str) -> Option<RawMembers<'_>> {
+    let name = |raw| decode_name(raw).or_else(|| Some(string(&format!("\"{raw}\""))?.into_owned().into()));
+    let members = cut::members(json.trim_ascii_start())?;
+    Some(last_of_equal_names(members.filter_map(|(raw, value)| Some((name(raw)?, value))).collect()))
 }
 
-/// Splits the text after the JSON string at its start. Returns the string with its quotes and the rest, or
-/// `None` if the string has a `\u` escape.
-fn cut_string(json: &str) -> Option<(&str, &str)> {
-    let inside = json.strip_prefix('"')?.as_bytes();
-    let mut end = 0;
-    loop {
-        end += special_at(inside.get(end..)?)?;
-        match inside.get(end..)? {
-            [b'"', ..] => return json.split_at_checked(end + 2),
-            [b'\\', b'"' | b'\\' | b'/' | b'n' | b'r' | b't' | b'b' | b'f', ..] => end += 2,
-            _ => return None,
-        }
+fn last_of_equal_names(mut members: RawMembers<'_>) -> RawMembers<'_> {
+    if has_duplicate_names(&members) {
+        let mut last = HashSet::with_capacity(members.len());
+        let mut keep: Vec<bool> = members.iter().rev().map(|(name, _)| last.insert(name.clone())).collect();
+        members.retain(|_| keep.pop().unwrap_or(true));
     }
+    members
 }
 
 fn has_duplicate_names(members: &RawMembers<'_>) -> bool {
@@ -96,58 +68,10 @@ pub(crate) fn same_in_any_case(a: &str, b: &str) -> bool {
     a.eq_ignore_ascii_case(b) || (!a.is_ascii() && a.chars().map(upper).eq(b.chars().map(upper)))
 }
 
-/// Returns the value of a JSON string, or `None` for any other JSON.
+/// Returns the value of a JSON string, or `None` for any other JSON. Half of a surrogate pair is replaced: clients in
+/// JavaScript send such halves, and no call should fail because of one.
 pub(crate) fn string(json: &str) -> Option<Cow<'_, str>> {
-    if let Some(text) = plain_string(json) {
-        return Some(text);
-    }
-    serde_json::from_str(json).ok().map(|LossyText(text)| text)
-}
-
-/// Returns the value of a valid JSON string without `\u` escapes. JSON in JSON has many quotes and
-/// backslashes, which a parser handles one at a time. This copies eight bytes at a time and then removes
-/// those that are not plain, which is one store instead of a call for a few letters.
-pub(crate) fn plain_string(json: &str) -> Option<Cow<'_, str>> {
-    let inside = json.strip_prefix('"')?.strip_suffix('"')?;
-    if special_at(inside.as_bytes()).is_none() {
-        return Some(inside.into());
-    }
-    let mut text = Vec::with_capacity(inside.len());
-    let mut rest = inside.as_bytes();
-    while let Some((eight, after)) = rest.split_first_chunk() {
-        text.extend_from_slice(eight);
-        let plain = plain_bytes(*eight);
-        if plain == eight.len() {
-            rest = after;
-        } else {
-            text.truncate(text.len() + plain - eight.len());
-            text.push(unescaped(rest.get(plain..plain + 2)?)?);
-            rest = rest.get(plain + 2..)?;
-        }
-    }
-    while let Some((first, after)) = rest.split_first() {
-        if is_special(*first) {
-            text.push(unescaped(rest.get(..2)?)?);
-            rest = rest.get(2..)?;
-        } else {
-            text.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8(text).ok().map(Cow::Owned)
-}
-
-/// Returns the character of a two-letter escape.
-fn unescaped(escape: &[u8]) -> Option<u8> {
-    Some(match escape {
-        [b'\\', same @ (b'"' | b'\\' | b'/')] => *same,
-        b"\\n" => b'\n',
-        b"\\r" => b'\r',
-        b"\\t" => b'\t',
-        b"\\b" => 0x8,
-        b"\\f" => 0xc,
-        _ => return None,
-    })
+    decode(json).or_else(|| serde_json::from_str(json).ok().map(|LossyText(text)| text))
 }
 
 /// Returns the .NET string form of a JSON value: strings as they are, numbers, objects and arrays as written,
@@ -160,72 +84,6 @@ pub(crate) fn dotnet_text(json: &str) -> Cow<'_, str> {
         Some(b'n') => "".into(),
         _ => json.into(),
     }
-}
-
-/// Writes a JSON string.
-pub(crate) fn push_string(out: &mut String, text: &str) {
-    out.push('"');
-    push_escaped(out, text);
-    out.push('"');
-}
-
-/// Writes the content of a JSON string, without quotes.
-pub(crate) fn push_escaped(out: &mut String, text: &str) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    let mut rest = text;
-    while let Some(at) = special_at(rest.as_bytes()) {
-        let (plain, special) = rest.split_at(at);
-        out.push_str(plain);
-        let mut letters = special.chars();
-        match letters.next() {
-            Some('\n') => out.push_str("\\n"),
-            Some('\r') => out.push_str("\\r"),
-            Some('\t') => out.push_str("\\t"),
-            Some('"') => out.push_str("\\\""),
-            Some('\\') => out.push_str("\\\\"),
-            Some(letter) => {
-                let code = letter as usize;
-                let digit = |four_bits: usize| HEX.get(four_bits & 15).map_or('0', |hex| char::from(*hex));
-                out.push_str("\\u00");
-                out.extend([digit(code >> 4), digit(code)]);
-            }
-            None => {}
-        }
-        rest = letters.as_str();
-    }
-    out.push_str(rest);
-}
-
-/// Returns the position of the first quote, backslash or control character, which a JSON string must escape.
-/// Checks eight bytes at a time, because most texts contain few of them.
-fn special_at(bytes: &[u8]) -> Option<usize> {
-    let (eights, rest) = bytes.as_chunks();
-    for (at, eight) in eights.iter().enumerate() {
-        let plain = plain_bytes(*eight);
-        if plain < eight.len() {
-            return Some(at * eight.len() + plain);
-        }
-    }
-    let at = rest.iter().position(|byte| is_special(*byte))?;
-    Some(bytes.len() - rest.len() + at)
-}
-
-fn is_special(byte: u8) -> bool {
-    byte < 0x20 || byte == b'"' || byte == b'\\'
-}
-
-/// Returns how many of eight bytes come before the first quote, backslash or control character.
-pub(crate) fn plain_bytes(eight: [u8; 8]) -> usize {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const HIGH: u64 = ONES << 7;
-    // Sets the highest bit of each byte that is below `than`, and maybe of others, but only after one of
-    // those.
-    let below = |eight: u64, than: u8| eight.wrapping_sub(ONES * u64::from(than)) & !eight & HIGH;
-    let eight = u64::from_le_bytes(eight);
-    let quotes = below(eight ^ (ONES * u64::from(b'"')), 1);
-    let backslashes = below(eight ^ (ONES * u64::from(b'\\')), 1);
-    let special = below(eight, 0x20) | quotes | backslashes;
-    special.trailing_zeros() as usize / 8
 }
 
 /// The maximum depth of JSON that is indented. Every level widens all lines below it, so a small text could
@@ -250,7 +108,7 @@ pub(crate) fn indented(json: &str) -> Option<String> {
         match letter {
             '"' => {
                 let text = json.get(at..).unwrap_or_default();
-                let length = string_length(text);
+                let length = string_end(text.as_bytes(), 0);
                 out.push_str(text.get(..length).unwrap_or_default());
                 quoted_until = at + length;
             }
@@ -281,22 +139,7 @@ pub(crate) fn indented(json: &str) -> Option<String> {
     Some(out)
 }
 
-/// Returns the length of the JSON string at the start of the text, including its quotes.
-fn string_length(text: &str) -> usize {
-    let mut escaped = false;
-    for (at, byte) in text.bytes().enumerate().skip(1) {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => return at + 1,
-            _ => {}
-        }
-    }
-    text.len()
-}
-
-/// A string, borrowed if it has no escapes. Half of a surrogate pair is replaced: clients in JavaScript send
-/// such halves, and no call should fail because of one.
+/// A string in which half of a surrogate pair is replaced.
 struct LossyText<'a>(Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for LossyText<'a> {
@@ -332,30 +175,10 @@ pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-struct RawObject<'a>(RawMembers<'a>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for RawObject<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RawObject<'a>, D::Error> {
-        struct RawObjectVisitor;
-        impl<'de> Visitor<'de> for RawObjectVisitor {
-            type Value = RawObject<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawObject<'de>, A::Error> {
-                let mut members = Vec::new();
-                while let Some((LossyText(name), value)) = map.next_entry::<_, &RawValue>()? {
-                    members.push((name, value.get()));
-                }
-                Ok(RawObject(members))
-            }
-        }
-        deserializer.deserialize_map(RawObjectVisitor)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
     use serde_json::Value;
 
@@ -423,17 +246,6 @@ mod tests {
     }
 
     #[test]
-    fn reads_json_in_json() {
-        let inner = r#"{"a":"b\\c / \u00e9 \n"}"#;
-        let outer = serde_json::to_string(inner).unwrap();
-        assert_eq!(string(&outer).as_deref(), Some(inner));
-        assert_eq!(string(r#""\b\f\/\t é""#).as_deref(), Some("\u{8}\u{c}/\t é"));
-        for wrong in [r#""a"b""#, r#""a\""#, r#""\x""#, "\""] {
-            assert_eq!(string(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
     fn indents_without_touching_names_numbers_or_strings() {
         let json = r#"{"b":1.50,"a":[ ],"c":[1,{"d":"x, {\"y\": [] }"}],"e":{ }}"#;
         let expected = "{\n  \"b\": 1.50,\n  \"a\": [],\n  \"c\": [\n    1,\n    {\n      \"d\": \"x, {\\\"y\\\": [] }\"\n    }\n  ],\n  \"e\": {}\n}";
@@ -446,16 +258,6 @@ mod tests {
         let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
         assert!(indented(&nested(DEEPEST)).is_some());
         assert!(indented(&nested(DEEPEST + 1)).is_none());
-    }
-
-    #[test]
-    fn writes_every_control_character_as_an_escape() {
-        let controls: String = (0..0x20_u8).map(char::from).collect();
-        let mut json = String::new();
-        push_string(&mut json, &controls);
-        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), controls);
-        assert!(!json.contains(char::is_control));
-        assert!(json.contains("\\u001f"));
     }
 
     #[test]
@@ -486,19 +288,6 @@ mod tests {
 
     proptest! {
         #[test]
-        fn finds_what_must_be_escaped(text in "[a-c\u{7f}é\u{0}\u{1f} !\"#\\\\]{0,40}") {
-            let special = |letter: char| letter < ' ' || letter == '"' || letter == '\\';
-            prop_assert_eq!(special_at(text.as_bytes()), text.find(special));
-        }
-
-        #[test]
-        fn writes_strings_that_read_the_same(text in any::<String>()) {
-            let mut json = String::new();
-            push_string(&mut json, &text);
-            prop_assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
-        }
-
-        #[test]
         fn reads_strings_like_serde_json(text in r#"("|\\\\|[a"é\\\\]|\\\\[nrtbfu"/x]){0,12}"#) {
             let json = format!("\"{text}\"");
             let expected = serde_json::from_str::<String>(&json).ok();
@@ -506,11 +295,11 @@ mod tests {
         }
 
         #[test]
-        fn finds_members_like_serde_json(json in r#"\{("[a\\\\"]{0,2}"|[:, ]|\\\\[nu"]|1){0,9}\}"#) {
-            let parsed = serde_json::from_str(&json).ok().map(|RawObject(members)| members);
-            if let Some(members) = text_members(&json) {
-                prop_assert_eq!(Some(members), parsed);
-            }
+        fn finds_members_like_serde_json(json in r#" ?\{("[a\\\\"]{0,2}"|"\\\\u0061"|[:, ]|\\\\[nu"]|1){0,9}\} ?"#) {
+            let expected: Option<BTreeMap<String, &RawValue>> = serde_json::from_str(&json).ok();
+            let expected = expected.map(|all| all.into_iter().map(|(name, value)| (name, value.get())).collect());
+            let found = members(&json).map(|all| all.into_iter().map(|(name, value)| (name.into_owned(), value)));
+            prop_assert_eq!(found.map(BTreeMap::from_iter), expected);
         }
 
         #[test]

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::bindings::mcp;
 use crate::bindings::template::PathTemplate;
-use crate::json::{ObjectReader, ProblemCollector, member};
+use crate::json::{ConfigReader, ProblemCollector, member};
 use crate::problem::Problem;
 
 /// The default `connection` of a blob binding.
@@ -47,7 +47,7 @@ impl BindingKind {
 struct ParsedBinding<'a> {
     kind: BindingKind,
     info: BindingInfo,
-    members: ObjectReader<'a>,
+    members: ConfigReader<'a>,
 }
 
 pub(super) fn build_function(
@@ -157,7 +157,7 @@ fn binding<'a>(object: &'a Map<String, Value>, notes: &'a ProblemCollector) -> O
         Some(name) if !kind.is_trigger() => format!("{spelling}[{name}]"),
         _ => spelling.to_owned(),
     };
-    let members = ObjectReader::new(object, label, notes);
+    let members = ConfigReader::new(object, label, notes);
     // Missing and invalid members are reported. Parsing continues to find the other mistakes.
     let info = BindingInfo {
         name: members.required_text("name").unwrap_or_default(),
@@ -168,7 +168,7 @@ fn binding<'a>(object: &'a Map<String, Value>, notes: &'a ProblemCollector) -> O
     Some(ParsedBinding { kind, info, members })
 }
 
-fn direction(members: &ObjectReader<'_>, kind: BindingKind) -> Option<BindingDirection> {
+fn direction(members: &ConfigReader<'_>, kind: BindingKind) -> Option<BindingDirection> {
     let text = members.text("direction").unwrap_or_default();
     let direction = match text.trim().to_ascii_lowercase().as_str() {
         // The default is `in`, as in .NET.
@@ -193,7 +193,7 @@ fn direction(members: &ObjectReader<'_>, kind: BindingKind) -> Option<BindingDir
     None
 }
 
-fn data_type(members: &ObjectReader<'_>) -> Option<DataType> {
+fn data_type(members: &ConfigReader<'_>) -> Option<DataType> {
     let text = members.text("dataType").unwrap_or_default();
     match text.trim().to_ascii_lowercase().as_str() {
         "" | "undefined" => Some(DataType::Undefined),
@@ -233,7 +233,7 @@ fn check_names(bindings: &[ParsedBinding<'_>], notes: &ProblemCollector) {
 
 fn blob(
     info: &BindingInfo,
-    members: &ObjectReader<'_>,
+    members: &ConfigReader<'_>,
     setting: &dyn Fn(&str) -> Option<String>,
 ) -> Option<BlobBinding> {
     let path = members.required_text("path")?;

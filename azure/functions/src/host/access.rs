@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use bindpost_azure_hosting::IDENTITY_HEADERS;
 use bindpost_mcp_http::listener::ConnectionLimits as Connections;
 use bindpost_mcp_http::{Auth, SessionMode, Settings, SseOptions};
 use bindpost_mcp_protocol::Revision;
@@ -162,6 +163,7 @@ impl ServerProfile {
             // The platform's own clients call tools without a handshake.
             sessions: SessionMode::Optional,
             without_header: Revision::V2025_06_18,
+            identity_headers: IDENTITY_HEADERS.map(str::to_owned).into(),
             trust_platform_identity: door.trusts_platform,
             connections: Connections { drain, ..Connections::default() },
             max_body: usize::try_from(self.max_body).unwrap_or(usize::MAX),

@@ -1,8 +1,9 @@
-//! [`ObjectReader`]: reads the members of one object and reports their problems to a [`ProblemCollector`].
+//! [`ConfigReader`]: reads the members of one object and reports their problems to a [`ProblemCollector`].
 
 use std::cell::RefCell;
 use std::time::Duration;
 
+use bindpost_net_json::{JsonPlace, ObjectReader, PlaceError};
 use serde_json::{Map, Value};
 
 use super::timespan;
@@ -44,45 +45,44 @@ impl ProblemCollector {
     }
 }
 
-/// Reads the members of one object. Names match in any case.
+/// Reads the members of one object of a configuration. Names match in any case.
 ///
 /// A member of the wrong type is reported and treated as absent. Numbers and booleans are accepted where text
 /// is expected and the reverse, as in .NET's configuration.
 #[derive(Clone, Debug)]
-pub(crate) struct ObjectReader<'a> {
-    object: Option<&'a Map<String, Value>>,
-    path: String,
+pub(crate) struct ConfigReader<'a> {
+    /// `None` if the object is absent.
+    object: Option<ObjectReader<'a>>,
+    place: JsonPlace,
     notes: &'a ProblemCollector,
 }
 
-impl<'a> ObjectReader<'a> {
+impl<'a> ConfigReader<'a> {
     /// Creates a reader of `object`. Problems name it by `path`.
     pub(crate) fn new(
         object: &'a Map<String, Value>,
         path: impl Into<String>,
         notes: &'a ProblemCollector,
-    ) -> ObjectReader<'a> {
-        ObjectReader { object: Some(object), path: path.into(), notes }
+    ) -> ConfigReader<'a> {
+        let place = JsonPlace::at(path);
+        let object = ObjectReader::from_members(object, place.clone()).in_any_case();
+        ConfigReader { object: Some(object), place, notes }
     }
 
     /// Returns a member as it is, or `None` for `null`.
     pub(crate) fn value(&self, name: &str) -> Option<&'a Value> {
-        super::member(self.object?, name)
+        self.object.as_ref()?.value(name)
     }
 
     /// Returns whether a member exists and is `null`.
     pub(crate) fn is_null(&self, name: &str) -> bool {
-        self.object.and_then(|object| super::member_or_null(object, name)).is_some_and(Value::is_null)
+        self.object.as_ref().and_then(|object| object.value_or_null(name)).is_some_and(Value::is_null)
     }
 
     /// Returns a member as text.
     pub(crate) fn text(&self, name: &str) -> Option<String> {
-        match self.value(name)? {
-            Value::String(text) => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
-            Value::Bool(flag) => Some(flag.to_string()),
-            other => self.report_wrong_type(name, other, "text"),
-        }
+        let value = self.value(name)?;
+        scalar_text(value).or_else(|| self.report_wrong_type(name, value, "text", None))
     }
 
     /// Returns a member as text. Reports a problem if it is missing or blank.
@@ -102,7 +102,7 @@ impl<'a> ObjectReader<'a> {
             Value::Bool(flag) => Some(*flag),
             Value::String(text) if text.trim().eq_ignore_ascii_case("true") => Some(true),
             Value::String(text) if text.trim().eq_ignore_ascii_case("false") => Some(false),
-            other => self.report_wrong_type(name, other, "true or false"),
+            other => self.report_wrong_type(name, other, "true or false", None),
         }
     }
 
@@ -114,7 +114,7 @@ impl<'a> ObjectReader<'a> {
             Value::String(text) => text.trim().parse().ok(),
             _ => None,
         };
-        number.or_else(|| self.report_wrong_type(name, value, "a whole number from 0 up"))
+        number.or_else(|| self.report_wrong_type(name, value, "a whole number from 0 up", None))
     }
 
     /// Returns a port number. Text is accepted.
@@ -166,19 +166,18 @@ impl<'a> ObjectReader<'a> {
             }
             Some(other) => match scalar_text(other) {
                 Some(text) => vec![text],
-                None => self.report_wrong_type(name, other, "an array of texts").unwrap_or_default(),
+                None => self.report_wrong_type(name, other, "an array of texts", None).unwrap_or_default(),
             },
         }
     }
 
     /// Returns a reader of a nested object, which is empty if the object is absent.
-    pub(crate) fn object(&self, name: &str) -> ObjectReader<'a> {
-        let object = match self.value(name) {
-            None => None,
-            Some(Value::Object(object)) => Some(object),
-            Some(other) => self.report_wrong_type(name, other, "an object"),
-        };
-        ObjectReader { object, path: self.path_of(name), notes: self.notes }
+    pub(crate) fn object(&self, name: &str) -> ConfigReader<'a> {
+        let place = self.place.member(name);
+        let object = self.value(name).and_then(|value| {
+            ObjectReader::new(value, place.clone()).map_err(|error| self.report(error, None)).ok()
+        });
+        ConfigReader { object: object.map(ObjectReader::in_any_case), place, notes: self.notes }
     }
 
     /// Returns whether the object exists.
@@ -188,19 +187,18 @@ impl<'a> ObjectReader<'a> {
 
     /// Returns all members as they are.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'a String, &'a Value)> + use<'a> {
-        self.object.into_iter().flatten()
+        self.object.as_ref().map(ObjectReader::members).into_iter().flatten()
     }
 
     /// Reports a problem with a member.
     pub(crate) fn report_problem(&self, name: &str, message: impl Into<String>, fix: Option<&str>) {
-        let problem = Problem::new(message).at(self.path_of(name));
-        self.notes.add_problem(Problem { fix: fix.map(str::to_owned), ..problem });
+        self.report(PlaceError::new(self.place.member(name), message.into()), fix);
     }
 
     /// Adds the problems of an object that is the JSON text of one of the members.
     pub(crate) fn adopt(&self, notes: ProblemCollector) {
         for problem in notes.into_problems() {
-            let member = problem.member.as_deref().map(|member| self.path_of(member));
+            let member = problem.member.as_deref().map(|member| self.place.member(member).path);
             self.notes.add_problem(Problem { member, ..problem });
         }
     }
@@ -210,20 +208,21 @@ impl<'a> ObjectReader<'a> {
         None
     }
 
-    fn report_wrong_type<T>(&self, name: &str, found: &Value, wanted: &str) -> Option<T> {
-        let found = match found {
-            Value::String(text) => format!("{:?}", text.chars().take(60).collect::<String>()),
-            Value::Number(number) => number.to_string(),
-            Value::Bool(flag) => flag.to_string(),
-            Value::Array(_) => "an array".to_owned(),
-            _ => "an object".to_owned(),
-        };
-        self.report_problem(name, format!("must be {wanted}, and is {found}"), None);
+    /// Reports a member of the wrong type.
+    pub(crate) fn report_wrong_type<T>(
+        &self,
+        name: &str,
+        found: &Value,
+        expected: &str,
+        fix: Option<&str>,
+    ) -> Option<T> {
+        self.report(PlaceError::wrong_type(self.place.member(name), expected, found), fix);
         None
     }
 
-    fn path_of(&self, name: &str) -> String {
-        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+    fn report(&self, error: PlaceError, fix: Option<&str>) {
+        let problem = Problem::new(error.problem).at(error.place.path);
+        self.notes.add_problem(Problem { fix: fix.map(str::to_owned), ..problem });
     }
 }
 
@@ -243,9 +242,9 @@ mod tests {
 
     use super::*;
 
-    fn reading<T>(value: &Value, read: impl FnOnce(&ObjectReader<'_>) -> T) -> (T, Vec<String>) {
+    fn reading<T>(value: &Value, read: impl FnOnce(&ConfigReader<'_>) -> T) -> (T, Vec<String>) {
         let notes = ProblemCollector::on_file("f.json");
-        let read = read(&ObjectReader::new(value.as_object().unwrap(), "a", &notes));
+        let read = read(&ConfigReader::new(value.as_object().unwrap(), "a", &notes));
         (read, notes.into_problems().iter().map(Problem::to_string).collect())
     }
 
@@ -274,8 +273,8 @@ mod tests {
         });
         assert_eq!(read, (None, None, None, false, vec![], None, None));
         assert_eq!(problems.len(), 7, "{problems:?}");
-        assert_eq!(problems[0], "f.json: a.n: must be a whole number from 0 up, and is -1");
-        assert_eq!(problems[1], "f.json: a.b: must be true or false, and is \"yes\"");
+        assert_eq!(problems[0], "f.json: a.n: must be a whole number from 0 up, not -1");
+        assert_eq!(problems[1], "f.json: a.b: must be true or false, not 'yes'");
     }
 
     #[test]

@@ -109,7 +109,7 @@ fn every_mistake_in_host_json_is_reported_with_its_member() {
   fix: write "version": "2.0"
 host.json: extensions.mcp.messageOptions: Message options cannot be null.
   fix: write {}, or remove it
-host.json: extensions.mcp.serverName: must be text, and is an object
+host.json: extensions.mcp.serverName: must be text, not an object
 host.json: extensions.mcp.system.webhookAuthorizationLevel: "function" is not an authorization level
   fix: write System or Anonymous
 host.json: functionTimeout: "5" is not a valid duration
@@ -118,7 +118,7 @@ host.json: logging.logLevel.a: "loud" is not a log level
   fix: write one of Trace, Debug, Information, Warning, Error, Critical, None
 host.json: customHandler.description.defaultExecutablePath: is required
   fix: give defaultExecutablePath a text that is not blank
-host.json: customHandler.port: must be a whole number from 0 up, and is "http""#
+host.json: customHandler.port: must be a whole number from 0 up, not 'http'"#
     );
 }
 

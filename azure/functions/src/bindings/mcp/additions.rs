@@ -5,10 +5,10 @@
 use bindpost_mcp_protocol::{Annotations, Icon, Role, ToolAnnotations};
 use serde_json::{Map, Value};
 
-use crate::json::{ObjectReader, ProblemCollector};
+use crate::json::{ConfigReader, ProblemCollector};
 
 /// Reads `annotations` of a tool, also called `toolAnnotations`.
-pub(super) fn tool_annotations(members: &ObjectReader<'_>) -> Option<ToolAnnotations> {
+pub(super) fn tool_annotations(members: &ConfigReader<'_>) -> Option<ToolAnnotations> {
     let name = if members.value("annotations").is_some() { "annotations" } else { "toolAnnotations" };
     let object = object(members, name)?;
     let known = ["title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
@@ -23,7 +23,7 @@ pub(super) fn tool_annotations(members: &ObjectReader<'_>) -> Option<ToolAnnotat
 }
 
 /// Reads `annotations` of a resource or prompt.
-pub(super) fn annotations(members: &ObjectReader<'_>) -> Option<Annotations> {
+pub(super) fn annotations(members: &ConfigReader<'_>) -> Option<Annotations> {
     let object = object(members, "annotations")?;
     Some(reading(members, "annotations", &object, |read| Annotations {
         audience: read.texts("audience").iter().filter_map(|text| role(read, text)).collect(),
@@ -34,7 +34,7 @@ pub(super) fn annotations(members: &ObjectReader<'_>) -> Option<Annotations> {
 }
 
 /// Reads `icons`.
-pub(super) fn icons(members: &ObjectReader<'_>) -> Vec<Icon> {
+pub(super) fn icons(members: &ConfigReader<'_>) -> Vec<Icon> {
     let Some(value) = super::json_or_text(members, "icons", "array") else { return Vec::new() };
     let items = super::objects(members, "icons", value).unwrap_or_default();
     let icon = |(index, item): (usize, &Map<String, Value>)| {
@@ -49,7 +49,7 @@ pub(super) fn icons(members: &ObjectReader<'_>) -> Vec<Icon> {
     items.iter().enumerate().map(icon).collect()
 }
 
-fn object(members: &ObjectReader<'_>, name: &str) -> Option<Map<String, Value>> {
+fn object(members: &ConfigReader<'_>, name: &str) -> Option<Map<String, Value>> {
     match super::json_or_text(members, name, "object")? {
         Value::Object(object) => Some(object),
         other => {
@@ -62,18 +62,18 @@ fn object(members: &ObjectReader<'_>, name: &str) -> Option<Map<String, Value>> 
 
 /// Reads an object in a member of another. Its problems are added to those of the other.
 fn reading<T>(
-    members: &ObjectReader<'_>,
+    members: &ConfigReader<'_>,
     name: &str,
     object: &Map<String, Value>,
-    read: impl FnOnce(&ObjectReader<'_>) -> T,
+    read: impl FnOnce(&ConfigReader<'_>) -> T,
 ) -> T {
     let notes = ProblemCollector::default();
-    let value = read(&ObjectReader::new(object, name, &notes));
+    let value = read(&ConfigReader::new(object, name, &notes));
     members.adopt(notes);
     value
 }
 
-fn role(read: &ObjectReader<'_>, text: &str) -> Option<Role> {
+fn role(read: &ConfigReader<'_>, text: &str) -> Option<Role> {
     match text.to_ascii_lowercase().as_str() {
         "user" => Some(Role::User),
         "assistant" => Some(Role::Assistant),
@@ -88,7 +88,7 @@ fn role(read: &ObjectReader<'_>, text: &str) -> Option<Role> {
     }
 }
 
-fn priority(read: &ObjectReader<'_>) -> Option<f64> {
+fn priority(read: &ConfigReader<'_>) -> Option<f64> {
     let value = read.value("priority")?;
     let number = value.as_f64().filter(|number| (0.0..=1.0).contains(number));
     if number.is_none() {

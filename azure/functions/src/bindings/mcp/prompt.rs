@@ -4,10 +4,10 @@ use bindpost_mcp_protocol::{Prompt, PromptArgument};
 
 use super::additions;
 use crate::function::PromptTrigger;
-use crate::json::{ObjectReader, ProblemCollector};
+use crate::json::{ConfigReader, ProblemCollector};
 
 /// Reads the trigger and reports its problems. A function with problems is not created.
-pub(crate) fn read_prompt_trigger(parameter: String, members: &ObjectReader<'_>) -> PromptTrigger {
+pub(crate) fn read_prompt_trigger(parameter: String, members: &ConfigReader<'_>) -> PromptTrigger {
     let arguments = arguments(members);
     let required =
         arguments.iter().filter(|argument| argument.required).map(|argument| argument.name.clone()).collect();
@@ -26,12 +26,12 @@ pub(crate) fn read_prompt_trigger(parameter: String, members: &ObjectReader<'_>)
     PromptTrigger { parameter, prompt, required, uses_result_schema }
 }
 
-fn arguments(members: &ObjectReader<'_>) -> Vec<PromptArgument> {
+fn arguments(members: &ConfigReader<'_>) -> Vec<PromptArgument> {
     let Some(value) = super::json_text(members, "promptArguments", "array") else { return Vec::new() };
     let items = super::objects(members, "promptArguments", value).unwrap_or_default();
     let argument = |(index, item)| {
         let notes = ProblemCollector::default();
-        let read = ObjectReader::new(item, format!("promptArguments[{index}]"), &notes);
+        let read = ConfigReader::new(item, format!("promptArguments[{index}]"), &notes);
         let argument = PromptArgument {
             name: read.required_text("name").unwrap_or_default(),
             title: read.text("title"),

@@ -5,12 +5,12 @@ use bindpost_mcp_protocol::{Resource, ResourceTemplate};
 use super::additions;
 use crate::bindings::uri::{UriPattern, is_template};
 use crate::function::{ResourceAddress, ResourceTrigger};
-use crate::json::ObjectReader;
+use crate::json::ConfigReader;
 
 /// Reads the trigger and reports its problems. Returns `None` if it has no valid URI.
 pub(crate) fn read_resource_trigger(
     parameter: String,
-    members: &ObjectReader<'_>,
+    members: &ConfigReader<'_>,
 ) -> Option<ResourceTrigger> {
     let uri = members.text("uri").unwrap_or_default();
     let pattern = UriPattern::parse(&uri)

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::json::{self, ObjectReader, ProblemCollector, member};
+use crate::json::{self, ConfigReader, ProblemCollector, member};
 
 /// One element of `toolProperties`.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) struct ToolProperty {
 }
 
 /// Reads `toolProperties`. Properties with blank names are skipped.
-pub(super) fn properties(members: &ObjectReader<'_>) -> Vec<ToolProperty> {
+pub(super) fn properties(members: &ConfigReader<'_>) -> Vec<ToolProperty> {
     // An absent member means no properties. An empty text is not a JSON array.
     if members.value("toolProperties").and_then(Value::as_str).is_some_and(|text| text.trim().is_empty()) {
         members.report_problem(
@@ -33,9 +33,9 @@ pub(super) fn properties(members: &ObjectReader<'_>) -> Vec<ToolProperty> {
     items.iter().enumerate().map(property).filter(|property| !property.name.trim().is_empty()).collect()
 }
 
-fn property(members: &ObjectReader<'_>, index: usize, item: &Map<String, Value>) -> ToolProperty {
+fn property(members: &ConfigReader<'_>, index: usize, item: &Map<String, Value>) -> ToolProperty {
     let notes = ProblemCollector::default();
-    let read = ObjectReader::new(item, format!("toolProperties[{index}]"), &notes);
+    let read = ConfigReader::new(item, format!("toolProperties[{index}]"), &notes);
     let property = ToolProperty {
         name: read.text("propertyName").unwrap_or_default(),
         kind: read.text("propertyType"),
@@ -89,7 +89,7 @@ pub(super) fn generated(properties: &[ToolProperty]) -> (Value, Vec<String>) {
 
 /// Reads a schema that was given as JSON in a text. `side` is `Input` or `Output`.
 pub(super) fn given(
-    members: &ObjectReader<'_>,
+    members: &ConfigReader<'_>,
     member: &str,
     side: &str,
     tool: &str,

@@ -130,8 +130,8 @@ fn tool_properties_are_a_text_that_holds_an_array() {
     for (value, message) in [
         (json!(""), "mcpToolTrigger.toolProperties: is empty, but must contain a JSON array"),
         (json!("{}"), "mcpToolTrigger.toolProperties: must contain a JSON array, but has Object"),
-        (json!("[1]"), "mcpToolTrigger.toolProperties[0]: must be an object, and is Number"),
-        (json!([]), "mcpToolTrigger.toolProperties: must be a text that holds a JSON array, and is Array"),
+        (json!("[1]"), "mcpToolTrigger.toolProperties[0]: must be an object, not 1"),
+        (json!([]), "mcpToolTrigger.toolProperties: must be a text that holds a JSON array, not an array"),
         (
             json!("[{]"),
             "mcpToolTrigger.toolProperties: holds no JSON array: line 1, column 3: key must be a string",
@@ -142,7 +142,7 @@ fn tool_properties_are_a_text_that_holds_an_array() {
         ),
         (
             json!("[{\"propertyName\":\"a\",\"isRequired\":3}]"),
-            "mcpToolTrigger.toolProperties[0].isRequired: must be true or false, and is 3",
+            "mcpToolTrigger.toolProperties[0].isRequired: must be true or false, not 3",
         ),
         (
             json!("[{\"propertyName\":\"a\",\"enumValues\":[1]}]"),
@@ -311,7 +311,7 @@ fn members_that_the_extension_lacks_are_accepted() {
     );
     assert_eq!(
         refused(tool(json!({"annotations": {"readOnlyHint": 1}}))),
-        "mcpToolTrigger.annotations.readOnlyHint: must be true or false, and is 1"
+        "mcpToolTrigger.annotations.readOnlyHint: must be true or false, not 1"
     );
     assert_eq!(refused(tool(json!({"icons": [{}]}))), "mcpToolTrigger.icons[0].src: is required");
     assert!(
@@ -356,7 +356,7 @@ fn all_mistakes_in_a_resource_are_reported() {
         )),
         "mcpResourceTrigger.uri: Resource URI template expressions must be separated by at least one literal character or delimiter.; \
          mcpResourceTrigger.resourceName: is required; \
-         mcpResourceTrigger.size: must be a whole number from 0 up, and is -1; \
+         mcpResourceTrigger.size: must be a whole number from 0 up, not -1; \
          mcpResourceTrigger.annotations.audience: \"all\" is not a valid audience; \
          mcpResourceTrigger.annotations.priority: must be a number from 0 to 1"
     );

@@ -5,13 +5,13 @@ use serde_json::Value;
 
 use super::{additions, schema};
 use crate::function::ToolTrigger;
-use crate::json::ObjectReader;
+use crate::json::ConfigReader;
 
 /// The maximum length of a tool name that clients accept.
 const LONGEST_NAME: usize = 128;
 
 /// Reads the trigger and reports its problems. A function with problems is not created.
-pub(crate) fn read_tool_trigger(parameter: String, members: &ObjectReader<'_>) -> ToolTrigger {
+pub(crate) fn read_tool_trigger(parameter: String, members: &ConfigReader<'_>) -> ToolTrigger {
     let name = members.required_text("toolName").unwrap_or_default();
     check_name(&name, members);
     let properties = schema::properties(members);
@@ -41,7 +41,7 @@ pub(crate) fn read_tool_trigger(parameter: String, members: &ObjectReader<'_>) -
 
 /// Checks a tool name. Clients send tool names to models, which accept few characters. The extension does not
 /// check them, so a mistake would show only when a model rejects the whole list.
-fn check_name(name: &str, members: &ObjectReader<'_>) {
+fn check_name(name: &str, members: &ConfigReader<'_>) {
     let allowed = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '.' | '/' | '-');
     if name.chars().all(allowed) && name.len() <= LONGEST_NAME {
         return;
@@ -54,7 +54,7 @@ fn check_name(name: &str, members: &ObjectReader<'_>) {
     members.report_problem("toolName", message, Some(&fix));
 }
 
-fn worker_schema(members: &ObjectReader<'_>, tool: &str) -> Option<Value> {
+fn worker_schema(members: &ConfigReader<'_>, tool: &str) -> Option<Value> {
     match schema_text(members, "inputSchema") {
         Some(text) => schema::given(members, "inputSchema", "Input", tool, &text),
         None => {
@@ -66,7 +66,7 @@ fn worker_schema(members: &ObjectReader<'_>, tool: &str) -> Option<Value> {
 }
 
 /// Returns the text of a schema, unless it is absent or empty. A schema that is not a text is reported.
-fn schema_text(members: &ObjectReader<'_>, name: &str) -> Option<String> {
+fn schema_text(members: &ConfigReader<'_>, name: &str) -> Option<String> {
     match members.value(name)? {
         Value::Object(_) => {
             members.report_problem(

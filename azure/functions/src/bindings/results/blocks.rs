@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use bindpost_mcp_protocol::content::{EmbeddedResource, MediaContent, TextContent};
 use bindpost_mcp_protocol::{Content, PromptMessage, Resource, Role};
+use bindpost_net_json::cut::text_members;
+use bindpost_net_json::text::decode;
 use serde::Deserialize;
 use serde::de::Error;
-
-use crate::bindings::raw_json::{plain_string, text_members};
 
 /// A content block with all members that its kind requires.
 #[derive(Deserialize)]
@@ -56,7 +56,7 @@ fn plain_text(json: &str) -> Option<String> {
     if members.len() != 2 || member("type")? != "\"text\"" {
         return None;
     }
-    plain_string(member("text")?).map(Cow::into_owned)
+    decode(member("text")?).map(Cow::into_owned)
 }
 
 /// A prompt's message whose content was parsed strictly.

@@ -1,11 +1,13 @@
 //! Writes the JSON of an invocation and reads the JSON of its response, without serde. This is the hottest
-//! path of the host. Most of it is JSON inside of JSON strings, which serde processes byte by byte.
+//! path of the host. Most of it is JSON inside of JSON strings, which serde processes byte by byte. `net/json` reads and
+//! writes such strings.
+
+use bindpost_net_json::text::{decode, write_string};
 
 use super::proto::status_result::Status;
 use super::proto::typed_data::Data;
 use super::proto::{InvocationResponse, StatusResult, TypedData};
 use super::typed_data;
-use crate::bindings::raw_json::{plain_bytes, plain_string};
 use crate::datum::Datum;
 use crate::invocation::Invocation;
 
@@ -13,16 +15,16 @@ use crate::invocation::Invocation;
 /// copied only once.
 pub(crate) fn push_request(out: &mut Vec<u8>, invocation: &Invocation) {
     out.extend_from_slice(b"{\"invocationRequest\":{\"invocationId\":");
-    push_string(out, &invocation.id);
+    write_string(out, &invocation.id);
     out.extend_from_slice(b",\"functionId\":");
-    push_string(out, &invocation.function.id);
+    write_string(out, &invocation.function.id);
     out.extend_from_slice(b",\"inputData\":[");
     for (at, (name, datum)) in invocation.inputs.iter().enumerate() {
         if at > 0 {
             out.push(b',');
         }
         out.extend_from_slice(b"{\"name\":");
-        push_string(out, name);
+        write_string(out, name);
         out.extend_from_slice(b",\"data\":");
         push_datum(out, datum, typed_data::encode_input);
         out.push(b'}');
@@ -32,16 +34,16 @@ pub(crate) fn push_request(out: &mut Vec<u8>, invocation: &Invocation) {
         if at > 0 {
             out.push(b',');
         }
-        push_string(out, name);
+        write_string(out, name);
         out.push(b':');
         push_datum(out, datum, typed_data::encode_metadata);
     }
     out.push(b'}');
     if let Some(trace_parent) = &invocation.trace_parent {
         out.extend_from_slice(b",\"traceContext\":{\"traceParent\":");
-        push_string(out, trace_parent);
+        write_string(out, trace_parent);
         out.extend_from_slice(b",\"traceState\":");
-        push_string(out, invocation.trace_state.as_deref().unwrap_or_default());
+        write_string(out, invocation.trace_state.as_deref().unwrap_or_default());
         out.extend_from_slice(b",\"attributes\":{}}");
     }
     out.extend_from_slice(b"}}");
@@ -71,54 +73,8 @@ fn push_datum(out: &mut Vec<u8>, datum: &Datum, wire: fn(Datum) -> TypedData) {
         }
     };
     out.extend_from_slice(kind.as_bytes());
-    push_string(out, text);
+    write_string(out, text);
     out.push(b'}');
-}
-
-/// Writes a JSON string. JSON inside of a string has short words between quotes. The function always
-/// copies eight bytes and then truncates from the first special byte. That is one store, while an exact
-/// copy would call `memcpy`.
-fn push_string(out: &mut Vec<u8>, text: &str) {
-    out.push(b'"');
-    let mut rest = text.as_bytes();
-    while let Some((eight, after)) = rest.split_first_chunk() {
-        out.extend_from_slice(eight);
-        let plain = plain_bytes(*eight);
-        rest = match eight.get(plain) {
-            None => after,
-            Some(special) => {
-                out.truncate(out.len() + plain - eight.len());
-                push_escape(out, *special);
-                rest.get(plain + 1..).unwrap_or_default()
-            }
-        };
-    }
-    for byte in rest {
-        match byte {
-            b'"' | b'\\' | ..0x20 => push_escape(out, *byte),
-            _ => out.push(*byte),
-        }
-    }
-    out.push(b'"');
-}
-
-#[inline]
-fn push_escape(out: &mut Vec<u8>, special: u8) {
-    match special {
-        b'"' | b'\\' => out.extend_from_slice(&[b'\\', special]),
-        control => push_control(out, control),
-    }
-}
-
-fn push_control(out: &mut Vec<u8>, control: u8) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    let digit = |four_bits: u8| HEX[usize::from(four_bits & 15)];
-    match control {
-        b'\n' => out.extend_from_slice(b"\\n"),
-        b'\r' => out.extend_from_slice(b"\\r"),
-        b'\t' => out.extend_from_slice(b"\\t"),
-        _ => out.extend_from_slice(&[b'\\', b'u', b'0', b'0', digit(control >> 4), digit(control)]),
-    }
 }
 
 /// Reads the usual response of our workers: the function succeeded and returned a text. Returns `None` for
@@ -135,7 +91,7 @@ pub(crate) fn read_answer(frame: &[u8]) -> Option<InvocationResponse> {
         Some(members) => members.strip_prefix(",\"outputData\":[]").unwrap_or(members),
         None => members.strip_prefix(",\"result\":{\"status\":1}")?,
     };
-    let text = plain_string(returned.strip_prefix(",\"returnValue\":{\"string\":")?.strip_suffix('}')?)?;
+    let text = decode(returned.strip_prefix(",\"returnValue\":{\"string\":")?.strip_suffix('}')?)?;
     Some(InvocationResponse {
         invocation_id: id.to_owned(),
         output_data: Vec::new(),
