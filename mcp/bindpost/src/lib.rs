@@ -1,5 +1,7 @@
 //! Turn functions into MCP servers.
 //!
+//! This page is for authors of servers. The module [`transport`] is for authors of transports.
+//!
 //! ```
 //! use bindpost::{Server, entries, tool};
 //!
@@ -89,18 +91,75 @@
 //! # Transports
 //!
 //! [`serve`] listens on an address, [`stdio::serve_stdio`] uses standard input and output, and
-//! [`http::Endpoint`] runs inside a service of your own. [`testing::TestClient`] is an in-memory client
-//! for tests.
+//! [`http::Endpoint`] runs inside a service of your own.
+//!
+//! # Tests
+//!
+//! The feature `testing` adds `testing::TestClient`, an in-memory client. Enable it for tests only:
+//!
+//! ```toml
+//! [dev-dependencies]
+//! bindpost = { version = "0.1", features = ["testing"] }
+//! ```
+//!
+//! ```
+//! # use bindpost::{Server, entries, tool};
+//! # use serde_json::json;
+//! # /// Adds two numbers.
+//! # #[tool]
+//! # async fn add(a: f64, b: f64) -> f64 { a + b }
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let server = Server::builder("adder", "1.0.0").add(entries![add]).build()?;
+//! let mut client = bindpost::testing::TestClient::connect(&server);
+//! assert_eq!(client.call("add", json!({"a": 1, "b": 2})).await, Ok("3".to_owned()));
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod options;
 
-pub use bindpost_mcp_http as http;
+// Servers.
+pub use bindpost_mcp_server::{
+    BuildError, CacheScope, Catalog, CatalogError, ListKind, Server, ServerBuilder, ServerLimits,
+    StreamLimits, TaskLimits,
+};
+
+// Entries, by attributes or by hand.
 pub use bindpost_mcp_macros::{entries, prompt, resource, resource_list, tool, tools};
+pub use bindpost_mcp_server::{
+    Entry, IntoEntries, PromptEntry, ResourceEntry, ResourceListEntry, TaskSupport, TemplateEntry, ToolEntry,
+    ToolHints, Toolbox,
+};
+
+// Parameters of handlers.
+pub use bindpost_mcp_server::{Args, Context, FromCall, Handler, HttpRequest, Json, RawArguments, State};
+
+// Results and errors.
+pub use bindpost_mcp_server::{
+    AskError, IntoPromptResult, IntoResourceList, IntoResourceResult, IntoToolResult, ProtocolError,
+    ToolError,
+};
+
+// Callers and the access rules of entries.
 #[cfg(feature = "oauth")]
 pub use bindpost_mcp_oauth as oauth;
-pub use bindpost_mcp_protocol as protocol;
-pub use bindpost_mcp_server::*;
+pub use bindpost_mcp_server::{AccessRule, Caller, CallerKind, Identity, ListVisibility};
+
+// Serving.
+pub use bindpost_mcp_http as http;
+pub use bindpost_mcp_server::stdio;
 pub use options::{Options, OptionsError};
+
+// What the attributes generate, and entries from descriptions other than Rust types.
+pub use bindpost_mcp_server::{
+    Argument, ByCall, ByName, CallParts, CompiledSchema, Parameter, Signature, UriTemplate, blocking, returns,
+};
+
+pub use bindpost_mcp_protocol as protocol;
+#[cfg(feature = "testing")]
+pub use bindpost_mcp_server::testing;
+pub use bindpost_mcp_server::transport;
 
 /// Serves on an address with the default settings until SIGTERM or SIGINT, then until every accepted
 /// call is answered. The server has no authentication ([`http::Auth`]), so it accepts connections from
@@ -114,6 +173,8 @@ pub async fn serve(server: Server, address: impl tokio::net::ToSocketAddrs) -> s
 mod documents {
     #[doc = include_str!("../../../README.md")]
     struct ReadmeExamples;
+    #[doc = include_str!("../README.md")]
+    struct CrateReadmeExamples;
     #[doc = include_str!("../../../docs/auth.md")]
     struct AuthExamples;
     #[doc = include_str!("../../../docs/options.md")]

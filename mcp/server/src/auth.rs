@@ -350,6 +350,7 @@ impl RequiredAccess {
     }
 }
 
+/// For [transports](crate::transport).
 impl Server {
     /// Returns the access that a request requires of its caller. It does not depend on the revision.
     pub fn required_access(&self, request: &Request) -> RequiredAccess {

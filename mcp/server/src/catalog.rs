@@ -5,6 +5,7 @@
 
 pub(crate) mod cursor;
 pub(crate) mod entry;
+pub(crate) mod listing;
 pub(crate) mod prompt;
 pub(crate) mod resource;
 pub(crate) mod resource_list;

@@ -180,6 +180,7 @@ fn subscription_access(server: &ServerState, params: &Params) -> RequiredAccess 
     if access.is_empty() { RequiredAccess::Opening } else { RequiredAccess::Entries(access) }
 }
 
+/// For [transports](crate::transport).
 impl Server {
     /// Answers a request, at once or with a call that has to be polled to its end.
     ///

@@ -1,8 +1,7 @@
 //! The MCP server framework of bindpost: entries in a catalog, one table of methods, any transport.
 //!
-//! A [`Server`] holds a [`Catalog`] of tools, resources and prompts. A transport passes it one
-//! [`Request`](bindpost_mcp_protocol::Request) at a time together with a [`RequestOrigin`] (the caller, the
-//! client, and where messages go). It gets an [`EncodedResponse`], at once or from a [`RunningCall`].
+//! This page is for authors of servers. A [`Server`] holds a [`Catalog`] of entries: tools, resources and
+//! prompts. The module [`transport`] is for authors of transports.
 //!
 //! ```
 //! use bindpost_mcp_server::{Args, Server, ToolEntry};
@@ -32,9 +31,9 @@
 //! - `call/`: one call from its admission (`scheduler.rs`) through its execution (`running.rs`) to its
 //!   response, with requests to the client (`ask.rs`, `seal.rs`) and tasks.
 //! - `peer/`: the client's session, streams and subscriptions.
-//! - `transport/`: the data that a transport passes with a request, the transport for any pair of byte pipes
-//!   (`pipe.rs`), and stdio.
-//! - `testing/`: an in-memory client, and the runner of conversations.
+//! - `transport.rs`: the types for authors of transports. `transport/`: the data that a transport passes with
+//!   a request (`origin.rs`), the transport for any pair of byte pipes (`pipe.rs`), and stdio.
+//! - `testing/`, with the feature `testing`: an in-memory client, and the runner of conversations.
 //!
 //! # Revisions
 //!
@@ -53,38 +52,52 @@ mod lifecycle;
 mod peer;
 mod server;
 
-pub use handler::{nearest, returns};
-pub use transport::stdio;
-
+#[cfg(feature = "testing")]
 pub mod testing;
 pub mod transport;
 
-pub use auth::{AccessRule, Caller, CallerKind, Identity, LackingRights, RequiredAccess};
-pub use budget::{ByteBudget, ByteReservation};
-pub use call::answer::{EncodedResponse, RejectionKind};
-pub use call::ask::AskError;
+// Servers.
 pub use call::tasks::TaskLimits;
-pub use call::{CallCanceller, RunningCall};
-pub use catalog::cursor::{ListCursor, ListKind};
-pub use catalog::entry::{Entry, IntoEntries, Toolbox};
-pub use catalog::prompt::{IntoPromptResult, PromptEntry};
-pub use catalog::resource::{IntoResourceResult, ResourceEntry, TemplateEntry};
-pub use catalog::resource_list::{IntoResourceList, ResourceListEntry};
-pub use catalog::tool::{IntoToolResult, TaskSupport, ToolEntry, ToolHints};
-pub use catalog::uri_template::UriTemplate;
+pub use catalog::cursor::ListKind;
 pub use catalog::{Catalog, CatalogError};
-pub use dispatch::DispatchOutcome;
-pub use error::{ProtocolError, ToolError};
+pub use peer::stream::StreamLimits;
+pub use server::{BuildError, CacheScope, Server, ServerBuilder, ServerLimits};
+pub use transport::stdio;
+
+// Entries.
+pub use catalog::entry::{Entry, IntoEntries, Toolbox};
+pub use catalog::prompt::PromptEntry;
+pub use catalog::resource::{ResourceEntry, TemplateEntry};
+pub use catalog::resource_list::ResourceListEntry;
+pub use catalog::tool::{TaskSupport, ToolEntry, ToolHints};
+
+// Parameters of handlers.
 pub use handler::context::Context;
-pub use handler::extract::{Args, CallParts, FromCall, Handler, Json, RawArguments, State};
+pub use handler::extract::{Args, FromCall, Handler, Json, RawArguments, State};
+pub use transport::origin::HttpRequest;
+
+// Results and errors.
+pub use call::ask::AskError;
+pub use catalog::prompt::IntoPromptResult;
+pub use catalog::resource::IntoResourceResult;
+pub use catalog::resource_list::IntoResourceList;
+pub use catalog::tool::IntoToolResult;
+pub use error::{ProtocolError, ToolError};
+
+// Callers and the access rules of entries.
+pub use auth::{AccessRule, Caller, CallerKind, Identity};
+pub use transport::origin::ListVisibility;
+
+// What the attributes generate, and entries from descriptions other than Rust types.
+pub use catalog::uri_template::UriTemplate;
+pub use handler::extract::CallParts;
 pub use handler::returns::blocking;
 pub use handler::schema::CompiledSchema;
 pub use handler::signature::{Argument, ByCall, ByName, Parameter, Signature};
-pub use peer::Peer;
-pub use peer::session::Session;
-pub use peer::stream::{MessageStream, StreamLimits, StreamRead};
-pub use server::{BuildError, CacheScope, Server, ServerBuilder, ServerLimits};
-pub use transport::pipe::{Pipe, join_batch, refuse_batch};
-pub use transport::{DeliveryTarget, HeaderValues, HttpRequest, ListVisibility, NoHeaders, RequestOrigin};
+pub use handler::{nearest, returns};
+
+// A fuzz target decodes it. It is not part of the API.
+#[doc(hidden)]
+pub use catalog::cursor::ListCursor;
 
 pub use bindpost_mcp_protocol as protocol;

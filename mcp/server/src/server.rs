@@ -164,6 +164,14 @@ impl Server {
         self.shared.hub.announce(&ChangeNotification::Resource(uri));
     }
 
+    /// Ends all `subscriptions/listen` requests with their result. They would not end by themselves.
+    pub fn shut_down(&self) {
+        self.shared.shutdown.send_replace(true);
+    }
+}
+
+/// For [transports](crate::transport).
+impl Server {
     /// Makes this stream the target of the session's change notifications.
     pub fn attach_stream(&self, session: &Arc<Session>, stream: &Arc<MessageStream>) {
         session.set_unsolicited(stream.clone());
@@ -184,11 +192,6 @@ impl Server {
     /// Returns the budget of the bytes held for clients.
     pub fn budget(&self) -> &Arc<ByteBudget> {
         &self.shared.budget
-    }
-
-    /// Ends all `subscriptions/listen` requests with their result. They would not end by themselves.
-    pub fn shut_down(&self) {
-        self.shared.shutdown.send_replace(true);
     }
 }
 

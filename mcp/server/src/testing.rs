@@ -1,6 +1,13 @@
 //! Test support: an in-memory client, and conversations that run over any transport.
 //!
-//! [`TestClient`] is one client on a [`Pipe`](crate::Pipe), without a process or a socket:
+//! The module needs the feature `testing`, which belongs into the dev-dependencies:
+//!
+//! ```toml
+//! [dev-dependencies]
+//! bindpost = { version = "0.1", features = ["testing"] }
+//! ```
+//!
+//! [`TestClient`] is one client on a [`Pipe`](crate::transport::Pipe), without a process or a socket:
 //!
 //! ```
 //! # use bindpost_mcp_server::{Server, ToolEntry, testing::TestClient};

@@ -1,153 +1,57 @@
-//! The data that a transport passes with a request, and the targets of its messages.
+//! For authors of transports. An author of a server needs none of this: a [`Server`](crate::Server) is
+//! served over HTTP or [`stdio`] as it is.
+//!
+//! A transport decodes a message, passes a request to [`Server::dispatch`](crate::Server::dispatch) together
+//! with its [`RequestOrigin`] (the caller, the client, and where messages go), and writes the
+//! [`EncodedResponse`]. It gets it at once, or from a [`RunningCall`]:
+//!
+//! ```
+//! use bindpost_mcp_server::protocol::{Message, jsonrpc};
+//! use bindpost_mcp_server::transport::{DeliveryTarget, DispatchOutcome, NoHeaders, Peer, RequestOrigin};
+//! use bindpost_mcp_server::{Caller, ListVisibility, Server};
+//! use bytes::Bytes;
+//!
+//! /// Answers one stateless request of an anonymous caller.
+//! async fn answer(server: &Server, message: Bytes) -> Option<Bytes> {
+//!     let Ok(Message::Request(request)) = jsonrpc::decode_one(message) else { return None };
+//!     let origin = RequestOrigin {
+//!         peer: Peer::from_envelope(request.params()).ok()?,
+//!         caller: Caller::ANONYMOUS,
+//!         delivery: DeliveryTarget::None,
+//!         listing: ListVisibility::All,
+//!         guarded: false,
+//!         http: None,
+//!     };
+//!     match server.dispatch(request, origin, &NoHeaders) {
+//!         DispatchOutcome::Answer(response) | DispatchOutcome::Opened(_, response) => Some(response.into_bytes()),
+//!         DispatchOutcome::Running(call) => Some(call.await?.into_bytes()),
+//!     }
+//! }
+//! ```
+//!
+//! A transport with one client on a bidirectional connection uses a [`Pipe`], which also handles sessions,
+//! batches and cancellation.
 
+pub(crate) mod origin;
 pub(crate) mod pipe;
 pub mod stdio;
 
-use std::net::SocketAddr;
-use std::sync::Arc;
+pub(crate) use self::origin::{HttpRequest, ListVisibility};
 
-use crate::auth::Caller;
-use crate::peer::Peer;
-use crate::peer::stream::MessageStream;
+// A request: who sent it, and the access that it requires.
+pub use self::origin::{DeliveryTarget, HeaderValues, NoHeaders, RequestOrigin};
+pub use crate::auth::{LackingRights, RequiredAccess};
+pub use crate::peer::Peer;
+pub use crate::peer::session::Session;
 
-/// The origin of one request: the client, the authenticated caller, and where messages go.
-#[derive(Debug)]
-pub struct RequestOrigin {
-    /// The client.
-    pub peer: Peer,
-    /// The authenticated identity of the caller.
-    pub caller: Caller,
-    /// Where messages that belong to this request go.
-    pub delivery: DeliveryTarget,
-    /// Which entries lists show.
-    pub listing: ListVisibility,
-    /// Whether authentication is enabled. If it is, a list of resources is shown to permitted callers only.
-    pub guarded: bool,
-    /// The HTTP request that carried the message, on HTTP transports.
-    pub http: Option<Arc<HttpRequest>>,
-}
+// Its answer.
+pub use crate::call::answer::{EncodedResponse, RejectionKind};
+pub use crate::call::{CallCanceller, RunningCall};
+pub use crate::dispatch::DispatchOutcome;
 
-impl RequestOrigin {
-    /// Returns the caller if lists show only the entries it may use.
-    pub(crate) fn visible_to(&self) -> Option<&Caller> {
-        (self.listing == ListVisibility::Permitted).then_some(&self.caller)
-    }
+// Streams of messages to a client, and the bytes held for clients.
+pub use crate::budget::{ByteBudget, ByteReservation};
+pub use crate::peer::stream::{MessageStream, StreamRead};
 
-    /// Returns the caller if lists of resources require authorization. Such lists contain data.
-    pub(crate) fn authorized_as(&self) -> Option<&Caller> {
-        self.guarded.then_some(&self.caller)
-    }
-}
-
-/// Which entries lists show.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ListVisibility {
-    /// All entries.
-    #[default]
-    All,
-    /// The entries that the caller may use.
-    Permitted,
-}
-
-/// The HTTP request that carried a message, without its body.
-pub struct HttpRequest {
-    /// The method, URI and headers.
-    pub parts: http::request::Parts,
-    /// The remote address of the connection: a client or a proxy.
-    pub peer: Option<SocketAddr>,
-}
-
-/// Shows the method and the path only: headers and queries may contain credentials.
-impl std::fmt::Debug for HttpRequest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (method, path) = (&self.parts.method, self.parts.uri.path());
-        f.debug_struct("HttpRequest").field("method", method).field("path", &path).finish_non_exhaustive()
-    }
-}
-
-impl HttpRequest {
-    /// Returns the HTTP method.
-    pub fn method(&self) -> &str {
-        self.parts.method.as_str()
-    }
-
-    /// Returns the request URI: path and query, or an absolute URI.
-    pub fn uri(&self) -> &http::Uri {
-        &self.parts.uri
-    }
-
-    /// Returns all headers.
-    pub fn headers(&self) -> &http::HeaderMap {
-        &self.parts.headers
-    }
-
-    /// Returns the value of a header, if the request has it and it is text.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.parts.headers.get(name)?.to_str().ok()
-    }
-
-    /// Returns the value of a cookie.
-    pub fn cookie(&self, name: &str) -> Option<&str> {
-        self.cookies().find(|(known, _)| *known == name).map(|(_, value)| value)
-    }
-
-    /// Returns the names and values of all cookies, as they were sent.
-    pub fn cookies(&self) -> impl Iterator<Item = (&str, &str)> {
-        let values = self.parts.headers.get_all(http::header::COOKIE).iter();
-        let pairs = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(';'));
-        pairs.filter_map(|pair| pair.trim().split_once('=')).map(|(name, value)| {
-            let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
-            (name, quoted.unwrap_or(value))
-        })
-    }
-
-    /// Returns one parameter of the query, as it was sent.
-    pub fn query(&self, name: &str) -> Option<&str> {
-        let pairs = self.parts.uri.query()?.split('&');
-        pairs
-            .filter_map(|pair| pair.split_once('='))
-            .find(|(known, _)| *known == name)
-            .map(|(_, value)| value)
-    }
-}
-
-/// The target of messages that belong to one request: progress, log messages, requests to the client.
-#[derive(Debug, Clone)]
-pub enum DeliveryTarget {
-    /// No target. Messages are dropped, and requests to the client fail.
-    None,
-    /// A stream of the request's own, created with the first message.
-    OnDemand {
-        /// Whether the stream retains delivered messages.
-        keeps: bool,
-    },
-    /// A stream that several requests share, as on a pipe.
-    Shared(Arc<MessageStream>),
-}
-
-/// The headers of a request, if its transport has headers.
-pub trait HeaderValues {
-    /// Returns the value of a header, by its lower-case name.
-    fn header(&self, name: &str) -> Option<&str>;
-    /// Returns whether a header is repeated or is not text.
-    fn is_unusable(&self, _name: &str) -> bool {
-        false
-    }
-    /// Returns whether the transport has headers. A pipe has none, so no header is compared with an argument.
-    fn has_headers(&self) -> bool {
-        true
-    }
-}
-
-/// The headers of a transport that has none.
-#[derive(Debug, Clone, Copy)]
-pub struct NoHeaders;
-
-impl HeaderValues for NoHeaders {
-    fn header(&self, _name: &str) -> Option<&str> {
-        None
-    }
-    fn has_headers(&self) -> bool {
-        false
-    }
-}
+// One client on a bidirectional connection, and batches.
+pub use self::pipe::{Pipe, join_batch, refuse_batch};

@@ -9,42 +9,35 @@
 /// assert_eq!(nearest("colour", &["orderId", "reason"]), None);
 /// ```
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    let wanted = letters(name);
     // At most a third of the letters may differ, so names of two letters have no suggestion.
-    let most = wanted.len() / 3;
-    let near = known.iter().map(|candidate| (distance(&wanted, &letters(candidate)), *candidate));
+    nearest_within(name, known.iter().copied(), letter_count(name) / 3)
+}
+
+/// Returns the known name with the fewest edits, if there are at most `most`.
+pub fn nearest_within<'a>(
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    most: usize,
+) -> Option<&'a str> {
+    let near = known.into_iter().map(|candidate| (distance(name, candidate), candidate));
     near.filter(|(distance, _)| *distance <= most).min().map(|(_, candidate)| candidate)
 }
 
-/// Returns the characters that are compared: lower case, without separators. So
-/// `allowedOrigins` equals `allowed_origins`.
-pub fn letters(name: &str) -> Vec<char> {
-    let is_letter = |character: &char| !['_', '-', '.'].contains(character);
-    name.chars().take(100).filter(is_letter).flat_map(char::to_lowercase).collect()
+/// Returns the edit distance: the number of substitutions, insertions, deletions and transpositions of
+/// letters. Case and separators do not count, so `allowedOrigins` equals `allowed_origins`.
+pub fn distance(one: &str, other: &str) -> usize {
+    strsim::osa_distance(&letters(one), &letters(other))
 }
 
-/// Returns the edit distance: the number of substitutions, insertions, deletions and transpositions.
-pub fn distance(one: &[char], other: &[char]) -> usize {
-    let mut above: Vec<usize> = (0..=other.len()).collect();
-    let mut above_that: Vec<usize> = Vec::new();
-    let mut before = None;
-    for (i, a) in one.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, b) in other.iter().enumerate() {
-            let cost = |row: &[usize], at: usize| row.get(at).map_or(usize::MAX, |cost| cost + 1);
-            let same = above.get(j).copied().filter(|_| a == b).unwrap_or(usize::MAX);
-            let steps = [same, cost(&above, j), cost(&above, j + 1), cost(&row, j)];
-            let mut best = steps.into_iter().min().unwrap_or(usize::MAX);
-            let last = j.checked_sub(1);
-            if let Some(last) = last.filter(|last| other.get(*last) == Some(a) && before == Some(b)) {
-                best = best.min(cost(&above_that, last));
-            }
-            row.push(best);
-        }
-        above_that = std::mem::replace(&mut above, row);
-        before = Some(a);
-    }
-    above.last().copied().unwrap_or_default()
+/// Returns the number of letters that [`distance`] compares.
+pub fn letter_count(name: &str) -> usize {
+    letters(name).chars().count()
+}
+
+/// Returns the characters that are compared, of the first 100: lower case, without separators.
+fn letters(name: &str) -> String {
+    let is_letter = |character: &char| !['_', '-', '.'].contains(character);
+    name.chars().take(100).filter(is_letter).flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -61,7 +54,7 @@ mod tests {
             ("kitten", "sitting", 3),
             ("titel", "title", 1),
         ] {
-            assert_eq!(distance(&letters(one), &letters(other)), expected, "{one} {other}");
+            assert_eq!(distance(one, other), expected, "{one} {other}");
         }
     }
 }

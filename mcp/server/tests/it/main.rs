@@ -5,6 +5,7 @@
 mod callers;
 mod conversations;
 mod fixture;
+mod listing;
 mod narrowed;
 mod patterns;
 mod replaced;
