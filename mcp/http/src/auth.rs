@@ -8,6 +8,7 @@
 pub(crate) mod api_keys;
 pub(crate) mod either;
 pub(crate) mod gate;
+pub(crate) mod identity;
 pub(crate) mod key_file;
 pub(crate) mod metadata;
 pub(crate) mod refusal;
@@ -72,6 +73,13 @@ pub trait Authorizer: Debug + Send + Sync + 'static {
     /// Returns the authorization servers whose tokens are accepted. They are listed in the protected
     /// resource metadata, which is served if there is at least one.
     fn authorization_servers(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns the headers it reads that only a platform in front of the server may set, each as the
+    /// beginning of its name, in lower case. The endpoint removes them from requests unless
+    /// [`Settings::trust_platform_identity`](crate::Settings::trust_platform_identity) is set.
+    fn identity_headers(&self) -> Vec<String> {
         Vec::new()
     }
 
@@ -293,6 +301,7 @@ trait ErasedAuthorizer: Debug + Send + Sync {
     fn challenges(&self) -> Vec<Option<String>>;
     fn headers(&self) -> Vec<String>;
     fn authorization_servers(&self) -> Vec<String>;
+    fn identity_headers(&self) -> Vec<String>;
     fn knows(&self, caller: &Caller) -> bool;
     fn problem(&self) -> Option<String>;
 }
@@ -315,6 +324,9 @@ impl<A: Authorizer> ErasedAuthorizer for A {
     }
     fn authorization_servers(&self) -> Vec<String> {
         Authorizer::authorization_servers(self)
+    }
+    fn identity_headers(&self) -> Vec<String> {
+        Authorizer::identity_headers(self)
     }
     fn knows(&self, caller: &Caller) -> bool {
         Authorizer::knows(self, caller)
@@ -352,6 +364,9 @@ impl Authorizer for AnyAuthorizer {
     }
     fn authorization_servers(&self) -> Vec<String> {
         self.0.authorization_servers()
+    }
+    fn identity_headers(&self) -> Vec<String> {
+        self.0.identity_headers()
     }
     fn knows(&self, caller: &Caller) -> bool {
         self.0.knows(caller)

@@ -4,15 +4,18 @@
 //! A page of any web site can make a browser send requests to a server on this machine. A host name that
 //! resolves to this machine makes these requests same-origin (DNS rebinding). The two checks prevent both.
 
+use bindpost_mcp_protocol::jsonrpc::INVALID_REQUEST;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, HOST, ORIGIN,
     VARY,
 };
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Uri};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 
 use crate::auth::Authorizer as _;
+use crate::endpoint::Route;
+use crate::endpoint::reply::{BoxedReply, refuse};
 use crate::headers::McpHeaders;
 use crate::settings::Settings;
 
@@ -57,8 +60,26 @@ impl Guard {
         }
     }
 
+    /// Rejects a request because of its head, independent of its sender.
+    pub(crate) fn check(&self, route: Route, uri: &Uri, headers: &McpHeaders<'_>) -> Result<(), BoxedReply> {
+        let reason = match route {
+            Route::Metadata => self.host_refusal_reason(uri, headers),
+            _ => self.refusal_reason(uri, headers),
+        };
+        if let Some(reason) = reason {
+            return Err(Box::new(refuse(StatusCode::FORBIDDEN, None, INVALID_REQUEST, reason)));
+        }
+        match headers.repeated {
+            None => Ok(()),
+            Some(name) => {
+                let reason = format!("header {name} occurs more than once");
+                Err(Box::new(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason)))
+            }
+        }
+    }
+
     /// Returns why this request is rejected, or `None` if it is accepted.
-    pub(crate) fn refusal_reason(&self, uri: &Uri, headers: &McpHeaders<'_>) -> Option<&'static str> {
+    fn refusal_reason(&self, uri: &Uri, headers: &McpHeaders<'_>) -> Option<&'static str> {
         self.host_refusal_reason(uri, headers).or_else(|| match headers.origin {
             Some(origin) if !self.allows_origin(origin.as_bytes()) => {
                 Some("the Origin header names an origin that is not allowed; add it to the allowed origins")
@@ -69,7 +90,7 @@ impl Guard {
     }
 
     /// The same, without the check of the origin, for resources that every web page may read.
-    pub(crate) fn host_refusal_reason(&self, uri: &Uri, headers: &McpHeaders<'_>) -> Option<&'static str> {
+    fn host_refusal_reason(&self, uri: &Uri, headers: &McpHeaders<'_>) -> Option<&'static str> {
         let host = match uri.authority() {
             // The request uses HTTP/2 or has an absolute URI.
             Some(authority) => Some(authority.as_str().as_bytes()),

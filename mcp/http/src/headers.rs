@@ -2,9 +2,13 @@
 
 use std::borrow::Cow;
 
+use bindpost_mcp_protocol::jsonrpc::INVALID_REQUEST;
 use bindpost_mcp_protocol::{Request, Revision, header, meta};
-use bindpost_mcp_server::{HeaderValues, ProtocolError};
-use http::{HeaderMap, HeaderValue};
+use bindpost_mcp_server::ProtocolError;
+use bindpost_mcp_server::transport::HeaderValues;
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+use crate::endpoint::reply::{BoxedReply, refuse};
 
 pub(crate) const SESSION_ID: &str = "mcp-session-id";
 
@@ -27,15 +31,6 @@ pub struct McpHeaders<'a> {
     pub(crate) repeated: Option<&'static str>,
     /// The same for the headers that repeat parts of a modern request's body.
     repeated_beside_body: Option<&'static str>,
-    /// Whether a header names the user. It comes from a platform in front of the server, or it is forged.
-    pub(crate) names_user: bool,
-}
-
-/// Returns whether this is a header in which a platform in front of the server names the user.
-pub(crate) fn is_identity_header(header: &str) -> bool {
-    header
-        .strip_prefix("x-ms-")
-        .is_some_and(|rest| rest.starts_with("client-principal") || rest.starts_with("token-"))
 }
 
 /// The value of the `MCP-Protocol-Version` header.
@@ -83,7 +78,6 @@ impl<'a> McpHeaders<'a> {
             name: None,
             repeated: None,
             repeated_beside_body: None,
-            names_user: false,
         };
         for (name, value) in all {
             let (slot, name) = match name.as_str() {
@@ -97,10 +91,7 @@ impl<'a> McpHeaders<'a> {
                 "mcp-protocol-version" => (&mut found.protocol_version, "MCP-Protocol-Version"),
                 "mcp-method" => (&mut found.method, "Mcp-Method"),
                 "mcp-name" => (&mut found.name, "Mcp-Name"),
-                other => {
-                    found.names_user |= is_identity_header(other);
-                    continue;
-                }
+                _ => continue,
             };
             if slot.is_none() {
                 *slot = Some(value);
@@ -136,15 +127,16 @@ impl<'a> McpHeaders<'a> {
         self.last_event_id?.to_str().ok()
     }
 
-    /// Returns why the body is not supported, or `None` if it is.
-    pub(crate) fn unreadable_reason(&self) -> Option<&'static str> {
-        if !self.has_json() {
-            Some("the Content-Type must be application/json")
+    /// Rejects a body that is not JSON or is compressed.
+    pub(crate) fn check_content(&self) -> Result<(), BoxedReply> {
+        let reason = if !self.has_json() {
+            "the Content-Type must be application/json"
         } else if self.is_encoded() {
-            Some("a compressed body is not supported; send the JSON without a Content-Encoding")
+            "a compressed body is not supported; send the JSON without a Content-Encoding"
         } else {
-            None
-        }
+            return Ok(());
+        };
+        Err(Box::new(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, INVALID_REQUEST, reason)))
     }
 
     /// Returns whether the `Content-Type` is that of JSON, in any valid spelling.

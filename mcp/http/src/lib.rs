@@ -4,10 +4,10 @@
 //! limits the connections. [`bind`] and [`BoundListener::serve`] combine the two.
 //!
 //! Files, in reading order: `serve.rs` (bind, serve, drain), `settings.rs`, `headers.rs` (typed request headers), `guard.rs`
-//! (checks of Host and Origin), `endpoint.rs` and `endpoint/request.rs` (one request from its head to its reply). In
-//! `endpoint/`: `body.rs` (reading within limits), `protocol_mode.rs` (legacy or modern), `batch.rs`, `streaming.rs` and
+//! (checks of Host and Origin), `endpoint.rs` (the endpoint and its routes),
+//! `endpoint/request.rs` (one request from its head to its reply, in one function). In `endpoint/`: `body.rs` (reading within limits), `protocol_mode.rs` (legacy or modern), `batch.rs`, `streaming.rs` and
 //! `events.rs` (replies as event streams), `reply.rs` (other replies), `sessions.rs`, `pipes.rs` (HTTP+SSE). In `auth/`:
-//! `gate.rs` (authentication and authorization of a request), `refusal.rs` (401 and 403), `api_keys.rs`, `key_file.rs`,
+//! `gate.rs` (authentication and authorization of a request), `identity.rs` (identity headers of platforms), `refusal.rs` (401 and 403), `api_keys.rs`, `key_file.rs`,
 //! `either.rs` (two authorizers), `metadata.rs` (RFC 9728).
 
 mod auth;
@@ -25,7 +25,6 @@ pub use auth::{AnonymousAccess, AnyAuthorizer, Auth, Authorizer, Denial, UNAUTHO
 pub use endpoint::Endpoint;
 pub use endpoint::body::{BodyChunk, ReplyBody};
 pub use endpoint::events::encode_event;
-pub use endpoint::request::RequestFuture;
 pub use headers::McpHeaders;
 pub use serve::{BoundListener, bind};
 pub use settings::{SessionLimits, SessionMode, Settings, SseOptions};

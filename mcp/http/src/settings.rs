@@ -61,9 +61,12 @@ pub struct Settings {
     /// A proxy or a platform forwards requests of other machines to this server. Listening on the loopback
     /// interface is then no protection.
     pub behind_proxy: bool,
-    /// Trusts the headers in which a platform in front of the server names the user
-    /// (`X-MS-CLIENT-PRINCIPAL…`, `X-MS-TOKEN-…`). Without such a platform any client can send these
-    /// headers, so they are removed by default.
+    /// The headers in which a platform in front of the server names the user, each as the beginning of
+    /// its name, in lower case. Without such a platform any client can send these headers, so they are
+    /// removed from requests unless `trust_platform_identity` is set. Those that the authorizer reads are
+    /// always included ([`Authorizer::identity_headers`](crate::Authorizer::identity_headers)).
+    pub identity_headers: Vec<String>,
+    /// Trusts the identity headers: a platform in front of the server sets them and removes those of clients.
     pub trust_platform_identity: bool,
     /// Timeouts and limits of connections.
     pub connections: listener::ConnectionLimits,
@@ -168,6 +171,7 @@ impl Default for Settings {
             auth: None,
             open_to_all: false,
             behind_proxy: false,
+            identity_headers: Vec::new(),
             trust_platform_identity: false,
             connections: listener::ConnectionLimits::default(),
         }

@@ -60,6 +60,10 @@ impl<A: Authorizer, B: Authorizer> Authorizer for EitherAuthorizer<A, B> {
         self.first.authorization_servers().into_iter().chain(self.second.authorization_servers()).collect()
     }
 
+    fn identity_headers(&self) -> Vec<String> {
+        self.first.identity_headers().into_iter().chain(self.second.identity_headers()).collect()
+    }
+
     fn knows(&self, caller: &Caller) -> bool {
         self.first.knows(caller) && self.second.knows(caller)
     }

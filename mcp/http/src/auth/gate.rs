@@ -3,6 +3,7 @@
 //! All requests pass it (POST, GET, DELETE, HTTP+SSE), before the revision is determined. The
 //! authorizer runs once for each HTTP request. The server decides which access each message requires.
 
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -10,15 +11,15 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bindpost_mcp_protocol::{DecodeError, DecodedBody as Decoded, Message, RequestId};
-use bindpost_mcp_server::{
-    Caller, CallerKind, HttpRequest, ListVisibility, MessageStream, RequiredAccess, Server,
-};
+use bindpost_mcp_server::transport::{MessageStream, RequiredAccess};
+use bindpost_mcp_server::{Caller, CallerKind, HttpRequest, Server};
 use tokio::time::Sleep;
 
 use crate::auth::metadata::ResourceUrl;
 use crate::auth::{AnonymousAccess, Auth, AuthorizeFuture, Authorizer as _, Denial, DenialKind};
-use crate::endpoint::Endpoint;
+use crate::endpoint::pipes::PipeStore;
 use crate::endpoint::reply::{BoxedReply, Reply};
+use crate::endpoint::sessions::SessionStore;
 use crate::guard::Guard;
 
 /// The settings of authentication, with the properties of the authorizer.
@@ -49,7 +50,7 @@ impl RequestSender {
 }
 
 /// A running authorization, with its timeout.
-pub(crate) struct PendingAuthorization {
+struct PendingAuthorization {
     answer: AuthorizeFuture,
     patience: Duration,
     /// The timer of the timeout. It starts when the authorizer is pending for the first time.
@@ -57,7 +58,7 @@ pub(crate) struct PendingAuthorization {
 }
 
 impl PendingAuthorization {
-    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Caller, Denial>> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Caller, Denial>> {
         match catch_unwind(AssertUnwindSafe(|| self.answer.as_mut().poll(context))) {
             Ok(Poll::Ready(answer)) => Poll::Ready(answer),
             Ok(Poll::Pending) => {
@@ -110,7 +111,7 @@ impl AuthGate {
     }
 
     /// Starts to identify the caller of a request.
-    pub(crate) fn start_authorization(&self, request: &Arc<HttpRequest>) -> PendingAuthorization {
+    fn start_authorization(&self, request: &Arc<HttpRequest>) -> PendingAuthorization {
         PendingAuthorization {
             answer: self.auth.authorizer.authorize_owned(request),
             patience: self.auth.timeout,
@@ -118,9 +119,21 @@ impl AuthGate {
         }
     }
 
+    /// Identifies the sender of a request, or rejects the request.
+    pub(crate) async fn authenticate(
+        &self,
+        server: &Server,
+        request: &Arc<HttpRequest>,
+        has_messages: bool,
+    ) -> Result<RequestSender, BoxedReply> {
+        let mut pending = self.start_authorization(request);
+        let answer = poll_fn(|context| pending.poll(context)).await;
+        self.establish_sender(answer, server, request, has_messages)
+    }
+
     /// Returns the sender for the result of the authorizer, or a rejection. An unauthenticated caller
     /// is rejected before its body is read if the server has nothing that it may use.
-    pub(crate) fn establish_sender(
+    fn establish_sender(
         &self,
         answer: Result<Caller, Denial>,
         server: &Server,
@@ -226,6 +239,36 @@ impl AuthGate {
         Some(Box::new(self.refuse_unauthenticated(request, Some(denial), id, &[])))
     }
 
+    /// Registers a stream of a caller, so that it can be ended when the caller's credentials become invalid.
+    pub(crate) fn track_stream(&self, caller: &Caller, stream: &Arc<MessageStream>) {
+        if !caller.is_authenticated() {
+            return;
+        }
+        let mut open = self.streams.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.len() == open.capacity() {
+            open.retain(|(_, stream)| stream.strong_count() > 0);
+        }
+        open.push((caller.clone(), Arc::downgrade(stream)));
+    }
+
+    /// Ends the sessions, pipes and streams of callers whose credentials are no longer valid.
+    pub(crate) fn end_unknown_callers(&self, sessions: &SessionStore, pipes: &PipeStore) {
+        for entry in sessions.all().iter().filter(|entry| !self.knows(entry.owner())) {
+            sessions.remove(entry);
+        }
+        pipes.end_unless_known(|caller| self.knows(caller));
+        let mut open = std::mem::take(&mut *self.streams.0.lock().unwrap_or_else(PoisonError::into_inner));
+        open.retain(|(caller, stream)| match stream.upgrade() {
+            None => false,
+            Some(_) if self.knows(caller) => true,
+            Some(stream) => {
+                stream.end();
+                false
+            }
+        });
+        self.streams.0.lock().unwrap_or_else(PoisonError::into_inner).extend(open);
+    }
+
     fn knows(&self, caller: &Caller) -> bool {
         let knows = || !caller.is_authenticated() || self.auth.authorizer.knows(caller);
         catch_unwind(AssertUnwindSafe(knows)).unwrap_or_else(|_| {
@@ -260,39 +303,3 @@ fn request_id(message: &Message) -> Option<&RequestId> {
 /// The open streams of calls without a session, each with its caller.
 #[derive(Debug, Default)]
 struct OpenStreams(Mutex<Vec<(Caller, Weak<MessageStream>)>>);
-
-impl Endpoint {
-    /// Returns which entries lists show.
-    pub(crate) fn listing(&self) -> ListVisibility {
-        self.gate.as_ref().map_or(ListVisibility::All, |gate| gate.auth.listing)
-    }
-
-    /// Registers a stream of a caller, so that it can be ended when the caller's credentials become invalid.
-    pub(crate) fn track_stream(&self, caller: &Caller, stream: &Arc<MessageStream>) {
-        let Some(gate) = self.gate.as_ref().filter(|_| caller.is_authenticated()) else { return };
-        let mut open = gate.streams.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.len() == open.capacity() {
-            open.retain(|(_, stream)| stream.strong_count() > 0);
-        }
-        open.push((caller.clone(), Arc::downgrade(stream)));
-    }
-
-    /// Ends the sessions, pipes and streams of callers whose credentials are no longer valid.
-    pub(crate) fn end_unknown_callers(&self) {
-        let Some(gate) = &self.gate else { return };
-        for entry in self.sessions.all().iter().filter(|entry| !gate.knows(entry.owner())) {
-            self.sessions.remove(entry);
-        }
-        self.pipes.end_unless_known(|caller| gate.knows(caller));
-        let mut open = std::mem::take(&mut *gate.streams.0.lock().unwrap_or_else(PoisonError::into_inner));
-        open.retain(|(caller, stream)| match stream.upgrade() {
-            None => false,
-            Some(_) if gate.knows(caller) => true,
-            Some(stream) => {
-                stream.end();
-                false
-            }
-        });
-        gate.streams.0.lock().unwrap_or_else(PoisonError::into_inner).extend(open);
-    }
-}

@@ -1,30 +1,55 @@
 //! [`BodyReader`] reads a request body within limits. [`ReplyBody`] is the body of a response.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bindpost_mcp_server::{ByteBudget, ByteReservation, EncodedResponse};
+use bindpost_mcp_protocol::jsonrpc::INVALID_REQUEST;
+use bindpost_mcp_server::transport::{ByteBudget, ByteReservation, EncodedResponse};
 use bytes::{Buf, Bytes, BytesMut};
+use http::header::CONNECTION;
+use http::{HeaderValue, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 
 use crate::endpoint::Endpoint;
 use crate::endpoint::events::EventStream;
+use crate::endpoint::reply::{BoxedReply, Reply, budget_exhausted, refuse};
 use crate::listener::{ConnectedClient, PendingBodyGuard};
 
 /// Why a body could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BodyReadError {
+enum BodyReadError {
     TooLarge,
     TooSlow,
     Broken,
     Trailers,
     /// The server's memory budget is exhausted.
     NoRoom,
+}
+
+impl BodyReadError {
+    fn reply(self, max_body: usize) -> Reply {
+        let (status, reason) = match self {
+            BodyReadError::TooLarge => {
+                (StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than {max_body} bytes"))
+            }
+            BodyReadError::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body was too slow".to_owned()),
+            BodyReadError::Broken => (StatusCode::BAD_REQUEST, "the body could not be read".to_owned()),
+            BodyReadError::Trailers => {
+                (StatusCode::BAD_REQUEST, "a body with trailers is not supported; omit them".to_owned())
+            }
+            BodyReadError::NoRoom => return budget_exhausted(),
+        };
+        let mut reply = refuse(status, None, INVALID_REQUEST, reason);
+        // The rest of the body would be read as the next request.
+        reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        reply
+    }
 }
 
 /// After this time, a body has to arrive at [`SLOWEST`] bytes per second or faster.
@@ -59,9 +84,19 @@ impl BodyReader {
         BodyReader { body, first: Bytes::new(), more: BytesMut::new(), pieces: None }
     }
 
+    /// Reads the whole body, or rejects the request.
+    pub(crate) async fn read(
+        &mut self,
+        endpoint: &Endpoint,
+        client: Option<&ConnectedClient>,
+    ) -> Result<Bytes, BoxedReply> {
+        let body = poll_fn(|context| self.poll(endpoint, client, context)).await;
+        body.map_err(|error| Box::new(error.reply(endpoint.settings.max_body)))
+    }
+
     /// Reads the next chunks. The limits are those of the endpoint. While the body is incomplete, the
     /// connection of `client` is marked.
-    pub(crate) fn poll(
+    fn poll(
         &mut self,
         endpoint: &Endpoint,
         client: Option<&ConnectedClient>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bindpost_mcp_server::{MessageStream, RunningCall, StreamRead};
+use bindpost_mcp_server::transport::{MessageStream, RunningCall, StreamRead};
 use bytes::{Bytes, BytesMut};
 use tokio::time::{Instant, Sleep};
 

@@ -8,15 +8,17 @@ use std::time::Duration;
 
 use bindpost_mcp_protocol::jsonrpc::INVALID_REQUEST;
 use bindpost_mcp_protocol::{DecodeError, DecodedBody, RequestId, jsonrpc};
-use bindpost_mcp_server::{Caller, HttpRequest, MessageStream, Pipe};
+use bindpost_mcp_server::transport::{MessageStream, Pipe};
+use bindpost_mcp_server::{Caller, HttpRequest};
 use bytes::Bytes;
 use http::StatusCode;
 
+use crate::endpoint::Endpoint;
 use crate::endpoint::events::EventStream;
-use crate::endpoint::reply::{Reply, empty, refuse, too_many_sessions};
-use crate::endpoint::request::BodyOutcome;
+use crate::endpoint::reply::{BoxedReply, Reply, empty, refuse, too_many_sessions};
+use crate::endpoint::request::AdmittedRequest;
 use crate::endpoint::sessions::new_id;
-use crate::endpoint::{AdmittedRequest, Endpoint};
+use crate::endpoint::streaming::event_stream_reply;
 use crate::settings::{SessionLimits, SseOptions};
 
 /// The open pipes. A pipe is closed when its client disconnects from the stream.
@@ -99,88 +101,79 @@ impl Drop for PipeGuard {
     }
 }
 
-impl Endpoint {
-    /// Handles `GET /sse`: opens a pipe. The first event has the address for messages.
-    pub(crate) fn open_pipe(self: &Arc<Self>, visit: &AdmittedRequest<'_>) -> Reply {
-        let caller = &visit.sender.caller;
-        let Some((_, message_path)) = &self.settings.sse_paths else { return empty(StatusCode::NOT_FOUND) };
-        let Some((_, id)) = new_id() else { return empty(StatusCode::INTERNAL_SERVER_ERROR) };
-        let out = self.server.new_stream();
-        let pipe = Pipe::new(self.server.clone(), out.clone(), caller.clone());
-        let pipe = OpenPipe {
-            caller: caller.clone(),
-            number: self.pipes.opened.fetch_add(1, Ordering::Relaxed),
-            used: false,
-            out: out.clone(),
-            pipe: Arc::new(tokio::sync::Mutex::new(pipe)),
-        };
-        if !self.pipes.add(id.clone(), pipe, &self.settings.session_limits) {
-            return too_many_sessions(None);
-        }
-        if self.draining.load(Ordering::SeqCst) {
-            out.end();
-        }
-        let address = self.address_to_post(message_path, visit.http, &id);
-        let opening = format!("event: endpoint\ndata: {address}\n\n");
-        if let Some(every) = self.settings.sse.ping {
-            tokio::spawn(ping(Arc::downgrade(&out), every));
-        }
-        let guard = PipeGuard { endpoint: self.clone(), id };
-        let events = EventStream::attach(out, None, self.settings.keep_alive);
-        let expires = visit.sender.caller.expires_at();
-        self.event_stream_reply(
-            events.map(|events| events.opening(Bytes::from(opening)).guarding(guard).expiring(expires)),
-        )
+/// Handles `GET /sse`: opens a pipe. The first event has the address for messages.
+pub(crate) fn open_pipe(admitted: &AdmittedRequest<'_>) -> Reply {
+    let (endpoint, caller) = (admitted.endpoint, &admitted.sender.caller);
+    let Some((_, message_path)) = &endpoint.settings.sse_paths else { return empty(StatusCode::NOT_FOUND) };
+    let Some((_, id)) = new_id() else { return empty(StatusCode::INTERNAL_SERVER_ERROR) };
+    let out = endpoint.server.new_stream();
+    let pipe = Pipe::new(endpoint.server.clone(), out.clone(), caller.clone());
+    let pipe = OpenPipe {
+        caller: caller.clone(),
+        number: endpoint.pipes.opened.fetch_add(1, Ordering::Relaxed),
+        used: false,
+        out: out.clone(),
+        pipe: Arc::new(tokio::sync::Mutex::new(pipe)),
+    };
+    if !endpoint.pipes.add(id.clone(), pipe, &endpoint.settings.session_limits) {
+        return too_many_sessions(None);
     }
+    if endpoint.draining.load(Ordering::SeqCst) {
+        out.end();
+    }
+    let address = address_to_post(&endpoint.settings.sse, message_path, admitted.http, &id);
+    let opening = format!("event: endpoint\ndata: {address}\n\n");
+    if let Some(every) = endpoint.settings.sse.ping {
+        tokio::spawn(ping(Arc::downgrade(&out), every));
+    }
+    let guard = PipeGuard { endpoint: endpoint.clone(), id };
+    let events = EventStream::attach(out, None, endpoint.settings.keep_alive);
+    let expires = caller.expires_at();
+    event_stream_reply(
+        events.map(|events| events.opening(Bytes::from(opening)).guarding(guard).expiring(expires)),
+    )
+}
 
-    /// Returns the address to which the client of a new pipe posts messages.
-    fn address_to_post(&self, path: &str, http: &HttpRequest, id: &str) -> String {
-        let SseOptions { absolute, repeats, .. } = &self.settings.sse;
-        let host = http.uri().authority().map(|authority| authority.as_str()).or_else(|| http.header("host"));
-        let origin = match host {
-            Some(host) if *absolute => {
-                let forwarded = http.header("x-forwarded-proto").filter(|scheme| *scheme == "https");
-                format!("{}://{host}", forwarded.unwrap_or("http"))
-            }
-            _ => String::new(),
-        };
-        let mut address = format!("{origin}{path}?sessionId={id}");
-        for (name, value) in repeats.iter().filter_map(|name| Some((name, http.query(name)?))) {
-            address.push_str(&format!("&{name}={value}"));
+/// Returns the address to which the client of a new pipe posts messages.
+fn address_to_post(options: &SseOptions, path: &str, http: &HttpRequest, id: &str) -> String {
+    let SseOptions { absolute, repeats, .. } = options;
+    let host = http.uri().authority().map(|authority| authority.as_str()).or_else(|| http.header("host"));
+    let origin = match host {
+        Some(host) if *absolute => {
+            let forwarded = http.header("x-forwarded-proto").filter(|scheme| *scheme == "https");
+            format!("{}://{host}", forwarded.unwrap_or("http"))
         }
-        address
+        _ => String::new(),
+    };
+    let mut address = format!("{origin}{path}?sessionId={id}");
+    for (name, value) in repeats.iter().filter_map(|name| Some((name, http.query(name)?))) {
+        address.push_str(&format!("&{name}={value}"));
     }
+    address
+}
 
-    /// Handles `POST /message?sessionId=…`: passes the message to the pipe. The response is sent on
-    /// the stream.
-    ///
-    /// A pipe is never transferred to another caller. Otherwise the reader of its stream would get the
-    /// responses for that caller.
-    pub(crate) fn post_to_pipe(
-        &self,
-        visit: &AdmittedRequest<'_>,
-        decoded: Result<DecodedBody, DecodeError>,
-    ) -> BodyOutcome {
-        let Some(id) = visit.http.query("sessionId") else {
-            let reason =
-                "the parameter sessionId is missing; open the stream first and post to the address it sends";
-            return BodyOutcome::Reply(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason));
-        };
-        let caller = visit.sender.caller.clone();
-        let Some(pipe) = self.pipes.find(id, &caller) else {
-            return BodyOutcome::Reply(*self.refuse_not_found(
-                visit,
-                None,
-                "unknown or closed stream; open it again",
-            ));
-        };
-        let (listing, http) = (self.listing(), visit.http.clone());
-        let guarded = self.gate.is_some();
-        BodyOutcome::Later(Box::pin(async move {
-            pipe.pipe.lock().await.receive_posted(decoded, caller, listing, guarded, http).await;
-            empty(StatusCode::ACCEPTED)
-        }))
-    }
+/// Handles `POST /message?sessionId=…`: passes the message to the pipe. The response is sent on
+/// the stream.
+///
+/// A pipe is never transferred to another caller. Otherwise the reader of its stream would get the
+/// responses for that caller.
+pub(crate) async fn post_to_pipe(
+    admitted: &AdmittedRequest<'_>,
+    decoded: Result<DecodedBody, DecodeError>,
+) -> Result<Reply, BoxedReply> {
+    let Some(id) = admitted.http.query("sessionId") else {
+        let reason =
+            "the parameter sessionId is missing; open the stream first and post to the address it sends";
+        return Ok(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason));
+    };
+    let Some(pipe) = admitted.endpoint.pipes.find(id, &admitted.sender.caller) else {
+        return Err(admitted.refuse_not_found(None, "unknown or closed stream; open it again"));
+    };
+    let (caller, http) = (admitted.sender.caller.clone(), admitted.http.clone());
+    let listing = admitted.endpoint.listing();
+    let guarded = admitted.endpoint.gate.is_some();
+    pipe.pipe.lock().await.receive_posted(decoded, caller, listing, guarded, http).await;
+    Ok(empty(StatusCode::ACCEPTED))
 }
 
 /// Sends `ping` requests to a client at this interval until it disconnects. The responses are ignored.

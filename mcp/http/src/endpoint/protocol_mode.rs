@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use bindpost_mcp_protocol::jsonrpc::{INVALID_REQUEST, SESSION_NOT_FOUND};
 use bindpost_mcp_protocol::{Request, RequestId, Revision};
-use bindpost_mcp_server::{EncodedResponse, Peer, ProtocolError};
+use bindpost_mcp_server::ProtocolError;
+use bindpost_mcp_server::transport::{EncodedResponse, Peer};
 use http::StatusCode;
 
 use crate::endpoint::reply::{BoxedReply, answer_reply, refuse};
+use crate::endpoint::request::AdmittedRequest;
 use crate::endpoint::sessions::SessionEntry;
-use crate::endpoint::{AdmittedRequest, Endpoint};
 use crate::headers::{McpHeaders, VersionHeader};
 use crate::settings::SessionMode;
 
@@ -39,19 +40,17 @@ pub(crate) fn claims_new_revision(version: VersionHeader<'_>, headers: &McpHeade
     }
 }
 
-impl Endpoint {
+impl ProtocolMode {
     /// Determines the protocol mode of a request and runs the checks that the mode requires before dispatch.
-    pub(crate) fn protocol_mode(
-        &self,
-        visit: &AdmittedRequest<'_>,
+    pub(crate) fn of_request(
+        admitted: &AdmittedRequest<'_>,
         request: &Request,
     ) -> Result<ProtocolMode, BoxedReply> {
-        let headers = &visit.headers;
-        let version = headers.version();
+        let headers = &admitted.headers;
         let has_envelope = Peer::has_envelope(request.params());
         let claims_to_stand_alone = has_envelope
             || request.method() == "server/discover" && headers.session_id().is_none()
-            || request.method() != "initialize" && claims_new_revision(version, headers);
+            || request.method() != "initialize" && claims_new_revision(headers.version(), headers);
         if claims_to_stand_alone {
             let refuse = |error: &ProtocolError| {
                 let answer = EncodedResponse::from_error(&request.id, error, Revision::DISCOVERABLE[0]);
@@ -69,43 +68,40 @@ impl Endpoint {
         if request.method() == "initialize" {
             return Ok(ProtocolMode::Sessionless(Revision::LATEST_WITH_HANDSHAKE));
         }
-        match self.find_session(visit, Some(&request.id))? {
+        match admitted.find_session(Some(&request.id))? {
             Some(entry) => Ok(ProtocolMode::Session(entry)),
-            None => self.sessionless_revision(headers, Some(&request.id)).map(ProtocolMode::Sessionless),
+            None => admitted.sessionless_revision(Some(&request.id)).map(ProtocolMode::Sessionless),
         }
     }
+}
 
+impl AdmittedRequest<'_> {
     /// Returns the revision of a message without a session, or a rejection if sessions are required.
-    pub(crate) fn sessionless_revision(
-        &self,
-        headers: &McpHeaders<'_>,
-        id: Option<&RequestId>,
-    ) -> Result<Revision, BoxedReply> {
-        if self.settings.sessions == SessionMode::Required {
+    pub(crate) fn sessionless_revision(&self, id: Option<&RequestId>) -> Result<Revision, BoxedReply> {
+        if self.endpoint.settings.sessions == SessionMode::Required {
             let reason = "the Mcp-Session-Id header is missing; send `initialize` first";
             return Err(Box::new(refuse(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, reason)));
         }
-        match headers.version() {
+        match self.headers.version() {
             VersionHeader::Known(revision) if revision.has_handshake() => Ok(revision),
-            _ => Ok(self.settings.without_header),
+            _ => Ok(self.endpoint.settings.without_header),
         }
     }
 
     /// Returns the session that the headers name, or `None` if they name none.
     pub(crate) fn find_session(
         &self,
-        visit: &AdmittedRequest<'_>,
         id: Option<&RequestId>,
     ) -> Result<Option<Arc<SessionEntry>>, BoxedReply> {
-        if !self.settings.sessions.has_sessions() {
+        if !self.endpoint.settings.sessions.has_sessions() {
             return Ok(None);
         }
-        let Some(session_id) = visit.headers.session_id() else { return Ok(None) };
-        let Some(entry) = self.sessions.find(session_id, &visit.sender.caller) else {
+        let Some(session_id) = self.headers.session_id() else { return Ok(None) };
+        let Some(entry) = self.endpoint.sessions.find(session_id, &self.sender.caller) else {
             let reason = "unknown or expired session; send `initialize` again";
-            return Err(self.refuse_not_found(visit, id, reason));
+            return Err(self.refuse_not_found(id, reason));
         };
-        match visit.headers.version() {
+        match self.headers.version() {
             VersionHeader::Unknown(version) => {
                 let known = Revision::ALL.map(Revision::as_str).join(", ");
                 let reason = format!("unsupported MCP-Protocol-Version {version:?}; known: {known}");
@@ -116,14 +112,12 @@ impl Endpoint {
     }
 
     /// Rejects a request for a session or pipe that does not exist or belongs to another caller.
-    pub(crate) fn refuse_not_found(
-        &self,
-        visit: &AdmittedRequest<'_>,
-        id: Option<&RequestId>,
-        reason: &str,
-    ) -> BoxedReply {
-        let stranger =
-            self.gate.as_ref().and_then(|gate| gate.refuse_invalid_credentials(visit.http, visit.sender, id));
+    pub(crate) fn refuse_not_found(&self, id: Option<&RequestId>, reason: &str) -> BoxedReply {
+        let stranger = self
+            .endpoint
+            .gate
+            .as_ref()
+            .and_then(|gate| gate.refuse_invalid_credentials(self.http, &self.sender, id));
         stranger.unwrap_or_else(|| Box::new(refuse(StatusCode::NOT_FOUND, id, SESSION_NOT_FOUND, reason)))
     }
 }

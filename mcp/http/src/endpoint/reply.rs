@@ -2,7 +2,7 @@
 
 use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
 use bindpost_mcp_protocol::{ErrorObject, RequestId};
-use bindpost_mcp_server::{EncodedResponse, RejectionKind};
+use bindpost_mcp_server::transport::{EncodedResponse, RejectionKind};
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 

@@ -1,68 +1,51 @@
-//! [`RequestFuture`]: handles one HTTP request, from its head to its response.
+//! One HTTP request, from its head to its reply. [`Endpoint::reply_to`] names every step in order.
 
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use bindpost_mcp_protocol::jsonrpc::INVALID_REQUEST;
-use bindpost_mcp_server::{Caller, HttpRequest};
-use http::{HeaderMap, StatusCode, Uri};
+use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
+use bindpost_mcp_protocol::{DecodedBody, Message, Notification, Request, RequestId, Response};
+use bindpost_mcp_server::HttpRequest;
+use bindpost_mcp_server::transport::{
+    DeliveryTarget, DispatchOutcome, EncodedResponse, Peer, RequestOrigin, Session,
+};
+use http::header::ALLOW;
+use http::request::Parts;
+use http::{HeaderValue, StatusCode};
 use hyper::body::Incoming;
 
-use crate::auth::Denial;
-use crate::auth::gate::{PendingAuthorization, RequestSender};
-use crate::endpoint::body::BodyReader;
-use crate::endpoint::reply::{BoxedReply, Reply, refuse};
+use crate::auth::gate::RequestSender;
+use crate::endpoint::batch::answer_batch;
+use crate::endpoint::body::{BodyReader, ReplyBody};
+use crate::endpoint::pipes::{open_pipe, post_to_pipe};
+use crate::endpoint::protocol_mode::{ProtocolMode, claims_new_revision};
+use crate::endpoint::reply::{
+    BoxedReply, Reply, empty, endpoint_closed, json_reply, not_allowed, refuse, refuse_object,
+    too_many_sessions,
+};
+use crate::endpoint::sessions::new_id;
+use crate::endpoint::streaming::{answer_finished, answer_running, open_session_stream, poll_once};
 use crate::endpoint::{Endpoint, Route};
-use crate::headers::{McpHeaders, is_identity_header};
+use crate::headers::{AcceptedFormats, McpHeaders, SESSION_ID};
 use crate::listener::ConnectedClient;
+use crate::settings::SessionMode;
 
-/// The handling of one HTTP request. Most are complete after one poll.
-#[derive(Debug)]
-pub struct RequestFuture {
-    endpoint: Arc<Endpoint>,
-    http: Arc<HttpRequest>,
-    client: Option<ConnectedClient>,
-    route: Route,
-    sender: RequestSender,
-    stage: RequestStage,
-}
-
-/// The stage of a request.
-enum RequestStage {
-    /// The authorizer is running. The body has not been read.
-    Asking(PendingAuthorization, Incoming, Option<&'static str>),
-    Reading(BodyReader),
-    Later(ReplyFuture),
-    /// The response does not depend on the body.
-    Answered(Option<BoxedReply>),
-}
-
-/// A reply that is not ready yet.
-pub(crate) type ReplyFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
-
-/// The result of handling a body.
-pub(crate) enum BodyOutcome {
-    Reply(Reply),
-    Later(ReplyFuture),
-}
-
-impl std::fmt::Debug for RequestStage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            RequestStage::Asking(..) => "Asking",
-            RequestStage::Reading(_) => "Reading",
-            RequestStage::Later(_) => "Later",
-            RequestStage::Answered(_) => "Answered",
-        })
-    }
+/// An HTTP request. Its sender is anonymous until it has been authenticated.
+pub(crate) struct AdmittedRequest<'a> {
+    pub(crate) endpoint: &'a Arc<Endpoint>,
+    pub(crate) http: &'a Arc<HttpRequest>,
+    pub(crate) headers: McpHeaders<'a>,
+    pub(crate) sender: RequestSender,
 }
 
 impl Endpoint {
     /// Answers one HTTP request.
-    pub fn handle(self: Arc<Self>, request: http::Request<Incoming>) -> RequestFuture {
-        self.begin_request(request, None)
+    pub fn handle(
+        self: Arc<Self>,
+        request: http::Request<Incoming>,
+    ) -> impl Future<Output = Result<Reply, Infallible>> + Send + use<> {
+        self.answer(request, None)
     }
 
     /// Answers one HTTP request of a client of [`listener`](crate::listener).
@@ -70,132 +53,228 @@ impl Endpoint {
         self: Arc<Self>,
         request: http::Request<Incoming>,
         client: ConnectedClient,
-    ) -> RequestFuture {
-        self.begin_request(request, Some(client))
+    ) -> impl Future<Output = Result<Reply, Infallible>> + Send + use<> {
+        self.answer(request, Some(client))
     }
 
-    /// Runs the checks that need no body, and answers requests that need none.
-    fn begin_request(
+    /// Not an `async fn`: its future would contain the request twice.
+    fn answer(
         self: Arc<Self>,
         request: http::Request<Incoming>,
         client: Option<ConnectedClient>,
-    ) -> RequestFuture {
+    ) -> impl Future<Output = Result<Reply, Infallible>> + Send + use<> {
         let (mut parts, body) = request.into_parts();
-        let route = self.route(&parts);
-        let headers = McpHeaders::new(&parts.headers);
-        let refused = self.refuse_early(route, &parts.uri, &headers);
-        let unreadable = headers.unreadable_reason();
-        if headers.names_user && !self.settings.trust_platform_identity {
-            remove_identity_headers(&mut parts.headers);
-        }
+        self.identity_headers.remove_from(&mut parts.headers);
         let http = Arc::new(HttpRequest { parts, peer: client.as_ref().map(ConnectedClient::address) });
-        let stage = match (refused, &self.gate) {
-            (Some(no), _) => RequestStage::Answered(Some(no)),
-            (None, Some(gate)) if route.is_for_callers() => {
-                RequestStage::Asking(gate.start_authorization(&http), body, unreadable)
-            }
-            (None, _) => self.proceed_with_sender(route, &http, &RequestSender::ANONYMOUS, body, unreadable),
-        };
-        RequestFuture { endpoint: self, http, client, route, sender: RequestSender::ANONYMOUS, stage }
-    }
-
-    /// Rejects a request because of its head, independent of its sender.
-    fn refuse_early(&self, route: Route, uri: &Uri, headers: &McpHeaders<'_>) -> Option<BoxedReply> {
-        let reason = match route {
-            Route::Metadata => self.guard.host_refusal_reason(uri, headers),
-            _ => self.guard.refusal_reason(uri, headers),
-        };
-        if let Some(reason) = reason {
-            return Some(Box::new(refuse(StatusCode::FORBIDDEN, None, INVALID_REQUEST, reason)));
-        }
-        let reason = format!("header {} occurs more than once", headers.repeated?);
-        Some(Box::new(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason)))
-    }
-
-    /// Continues once the sender has been identified.
-    fn proceed_with_sender(
-        self: &Arc<Self>,
-        route: Route,
-        http: &Arc<HttpRequest>,
-        sender: &RequestSender,
-        body: Incoming,
-        unreadable: Option<&'static str>,
-    ) -> RequestStage {
-        if !route.has_messages() {
-            return answered(self.answer_caller(route, &self.admitted_request(http, sender)));
-        }
-        match unreadable {
-            None => RequestStage::Reading(BodyReader::new(body)),
-            Some(reason) => {
-                answered(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, INVALID_REQUEST, reason))
-            }
-        }
-    }
-}
-
-impl RequestFuture {
-    /// Continues with the result of the authorizer.
-    fn finish_authorization(&mut self, answer: Result<Caller, Denial>) {
-        let stage = std::mem::replace(&mut self.stage, RequestStage::Answered(None));
-        let (Some(gate), RequestStage::Asking(_, body, unreadable)) = (&self.endpoint.gate, stage) else {
-            return;
-        };
-        let server = &self.endpoint.server;
-        self.stage = match gate.establish_sender(answer, server, &self.http, self.route.has_messages()) {
-            Err(no) => RequestStage::Answered(Some(no)),
-            Ok(sender) => {
-                self.sender = sender;
-                self.endpoint.proceed_with_sender(self.route, &self.http, &self.sender, body, unreadable)
-            }
-        };
-    }
-}
-
-impl Future for RequestFuture {
-    type Output = Result<Reply, Infallible>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Reply, Infallible>> {
-        let this = self.get_mut();
-        let mut reply = loop {
-            let taken = match &mut this.stage {
-                RequestStage::Asking(asking, ..) => {
-                    let answer = ready!(asking.poll(context));
-                    this.finish_authorization(answer);
-                    continue;
-                }
-                RequestStage::Reading(reader) => {
-                    match ready!(reader.poll(&this.endpoint, this.client.as_ref(), context)) {
-                        Ok(body) => {
-                            this.endpoint.handle_body(this.route, &this.http, &this.sender, body, context)
-                        }
-                        Err(unread) => BodyOutcome::Reply(this.endpoint.refuse_unread_body(unread)),
-                    }
-                }
-                RequestStage::Later(later) => BodyOutcome::Reply(ready!(later.as_mut().poll(context))),
-                RequestStage::Answered(reply) => match reply.take() {
-                    Some(reply) => BodyOutcome::Reply(*reply),
-                    None => return Poll::Pending,
-                },
+        let mut body = BodyReader::new(body);
+        async move {
+            let mut reply = match self.reply_to(&http, &mut body, client.as_ref()).await {
+                Ok(reply) => reply,
+                Err(refusal) => *refusal,
             };
-            match taken {
-                BodyOutcome::Reply(reply) => break reply,
-                BodyOutcome::Later(later) => this.stage = RequestStage::Later(later),
+            self.guard.add_cors(&http.parts.headers, reply.headers_mut());
+            reply.body_mut().count_if_large(self.server.budget());
+            Ok(reply)
+        }
+    }
+
+    /// Answers a request. A new check of a header belongs in step 2, a new operation in `Endpoint::route`.
+    async fn reply_to(
+        self: &Arc<Self>,
+        http: &Arc<HttpRequest>,
+        body: &mut BodyReader,
+        client: Option<&ConnectedClient>,
+    ) -> Result<Reply, BoxedReply> {
+        // 1. Find the operation, and type the headers.
+        let route = self.route(&http.parts);
+        let headers = McpHeaders::new(&http.parts.headers);
+        let mut admitted =
+            AdmittedRequest { endpoint: self, http, headers, sender: RequestSender::ANONYMOUS };
+        if self.settings.sessions == SessionMode::Stateless {
+            admitted.headers.forget_session_id();
+        }
+        // 2. Check Host and Origin, and answer what needs no caller.
+        self.guard.check(route, &http.parts.uri, &admitted.headers)?;
+        match route {
+            Route::Post | Route::PostToPipe | Route::Get | Route::Delete | Route::OpenPipe => {}
+            Route::Options(allow) => return Ok(self.options(&http.parts, allow)),
+            Route::NotAllowed(allow) => return Ok(not_allowed(allow)),
+            Route::Metadata | Route::Unknown => return Ok(self.metadata(route, http)),
+        }
+        // 3. Authenticate the caller.
+        let has_messages = matches!(route, Route::Post | Route::PostToPipe);
+        if let Some(gate) = &self.gate {
+            admitted.sender = gate.authenticate(&self.server, http, has_messages).await?;
+        }
+        // 4. Answer what needs no body.
+        match route {
+            Route::Get => return open_session_stream(&admitted),
+            Route::Delete => return end_session(&admitted),
+            Route::OpenPipe => return Ok(open_pipe(&admitted)),
+            _ => {}
+        }
+        // 5. Read the body.
+        admitted.headers.check_content()?;
+        let body = body.read(self, client).await?;
+        if self.is_closed() {
+            return Err(Box::new(endpoint_closed()));
+        }
+        // 6. Decode the messages.
+        let decoded = jsonrpc::decode(body);
+        // 7. Authorize them: does the caller have the rights that the entries require?
+        if let Some(gate) = &self.gate
+            && let Some(refusal) = gate.refuse_unpermitted(&self.server, http, &admitted.sender, &decoded)
+        {
+            return Ok(refusal);
+        }
+        // 8. Dispatch them, and reply.
+        if route == Route::PostToPipe {
+            return Box::pin(post_to_pipe(&admitted, decoded)).await;
+        }
+        match decoded {
+            Ok(DecodedBody::One(Message::Request(request))) => answer_request(&admitted, request).await,
+            Ok(DecodedBody::One(Message::Notification(notification))) => {
+                receive_notification(&admitted, &notification)
             }
-        };
-        this.endpoint.guard.add_cors(&this.http.parts.headers, reply.headers_mut());
-        reply.body_mut().count_if_large(this.endpoint.server.budget());
-        Poll::Ready(Ok(reply))
+            Ok(DecodedBody::One(Message::Response(response))) => receive_response(&admitted, response),
+            Ok(DecodedBody::Batch(batch)) => Box::pin(answer_batch(&admitted, batch)).await,
+            Err(error) => Ok(refuse_object(StatusCode::BAD_REQUEST, error.id.as_ref(), &error.error)),
+        }
+    }
+
+    fn options(&self, parts: &Parts, allow: &'static str) -> Reply {
+        let mut reply = empty(StatusCode::NO_CONTENT);
+        let headers = reply.headers_mut();
+        headers.insert(ALLOW, HeaderValue::from_static(allow));
+        self.guard.add_cors(&parts.headers, headers);
+        self.guard.add_preflight(&parts.headers, headers);
+        reply
+    }
+
+    fn metadata(&self, route: Route, http: &HttpRequest) -> Reply {
+        match &self.gate {
+            Some(gate) if route == Route::Metadata => gate.metadata(&self.server, http),
+            _ => {
+                let reason = format!("not found; the MCP endpoint is {}", self.settings.path);
+                refuse(StatusCode::NOT_FOUND, None, INVALID_REQUEST, reason)
+            }
+        }
     }
 }
 
-fn answered(reply: Reply) -> RequestStage {
-    RequestStage::Answered(Some(Box::new(reply)))
+impl AdmittedRequest<'_> {
+    /// Returns what the server has to know of a request besides its message.
+    pub(crate) fn origin(&self, peer: Peer, delivery: DeliveryTarget) -> RequestOrigin {
+        RequestOrigin {
+            peer,
+            caller: self.sender.caller.clone(),
+            delivery,
+            listing: self.endpoint.listing(),
+            guarded: self.endpoint.gate.is_some(),
+            http: Some(self.http.clone()),
+        }
+    }
 }
 
-/// Removes the headers in which a platform would name the user.
-fn remove_identity_headers(headers: &mut HeaderMap) {
-    let named: Vec<_> = headers.keys().filter(|name| is_identity_header(name.as_str())).cloned().collect();
-    for name in named {
-        headers.remove(name);
+/// Dispatches one JSON-RPC request.
+async fn answer_request(admitted: &AdmittedRequest<'_>, request: Request) -> Result<Reply, BoxedReply> {
+    let endpoint = admitted.endpoint;
+    let accepts = match endpoint.settings.json_only {
+        true => AcceptedFormats::JsonOnly,
+        false => admitted.headers.accepts(),
+    };
+    // Find the session of a legacy revision, or read the envelope of a modern one.
+    let mode = ProtocolMode::of_request(admitted, &request)?;
+    let peer = match &mode {
+        ProtocolMode::Alone(peer) => peer.clone(),
+        ProtocolMode::Session(entry) => Peer::Session(entry.session.clone()),
+        ProtocolMode::Sessionless(revision) => Peer::Alone(*revision),
+    };
+    let delivery = match accepts {
+        AcceptedFormats::JsonOnly => DeliveryTarget::None,
+        _ => DeliveryTarget::OnDemand { keeps: matches!(mode, ProtocolMode::Session(_)) },
+    };
+    // Only `initialize` opens a session.
+    let opening = (request.method() == "initialize").then(|| request.id.clone());
+    match endpoint.server.dispatch(request, admitted.origin(peer, delivery), &admitted.headers) {
+        DispatchOutcome::Answer(answer) => Ok(answer_finished(endpoint, answer, &mode, accepts)),
+        DispatchOutcome::Opened(session, answer) => {
+            open_session(endpoint, session, answer, opening.as_ref()).await
+        }
+        DispatchOutcome::Running(mut running) => match poll_once(&mut running).await {
+            Some(answer) => Ok(answer_finished(endpoint, answer, &mode, accepts)),
+            None => Ok(Box::pin(answer_running(admitted, running, mode, accepts)).await),
+        },
     }
+}
+
+/// Answers `initialize`, with the id of the session that it opened.
+async fn open_session(
+    endpoint: &Endpoint,
+    session: Session,
+    answer: EncodedResponse,
+    id: Option<&RequestId>,
+) -> Result<Reply, BoxedReply> {
+    let mut delay = Duration::ZERO;
+    let session_id = match endpoint.settings.sessions {
+        SessionMode::Required | SessionMode::Optional => {
+            let added = endpoint.sessions.add(session).map_err(|_| Box::new(too_many_sessions(id)))?;
+            delay = added.delay;
+            Some(added.id)
+        }
+        SessionMode::Stateless => new_id().map(|(_, id)| id),
+        SessionMode::Off => None,
+    };
+    let mut reply = json_reply(StatusCode::OK, ReplyBody::answer(answer));
+    if let Some(session_id) = session_id.and_then(|id| HeaderValue::try_from(id).ok()) {
+        reply.headers_mut().insert(SESSION_ID, session_id);
+    }
+    if !delay.is_zero() {
+        tokio::time::sleep(delay).await;
+    }
+    Ok(reply)
+}
+
+fn receive_notification(
+    admitted: &AdmittedRequest<'_>,
+    notification: &Notification,
+) -> Result<Reply, BoxedReply> {
+    let headers = &admitted.headers;
+    // 2026-07-28 has no notifications from clients over HTTP: closing the connection cancels a call.
+    if !Peer::has_envelope(notification.params()) && !claims_new_revision(headers.version(), headers) {
+        match admitted.find_session(None)? {
+            Some(entry) => {
+                let peer = Peer::Session(entry.session.clone());
+                admitted.endpoint.server.handle_notification(notification, &peer);
+            }
+            None => {
+                admitted.sessionless_revision(None)?;
+            }
+        }
+    }
+    Ok(empty(StatusCode::ACCEPTED))
+}
+
+/// Passes a response of the client to the session whose request it answers.
+fn receive_response(admitted: &AdmittedRequest<'_>, response: Response) -> Result<Reply, BoxedReply> {
+    let Some(entry) = admitted.find_session(None)? else {
+        let reason = "a response needs a session; send its id in the Mcp-Session-Id header";
+        return Ok(refuse(StatusCode::BAD_REQUEST, Some(&response.id), INVALID_REQUEST, reason));
+    };
+    entry.session.receive_response(response);
+    Ok(empty(StatusCode::ACCEPTED))
+}
+
+/// Handles `DELETE`: ends a session.
+fn end_session(admitted: &AdmittedRequest<'_>) -> Result<Reply, BoxedReply> {
+    let (endpoint, headers) = (admitted.endpoint, &admitted.headers);
+    if !endpoint.settings.sessions.has_sessions() || claims_new_revision(headers.version(), headers) {
+        return Ok(not_allowed("POST, OPTIONS"));
+    }
+    let Some(entry) = admitted.find_session(None)? else {
+        let reason = "the Mcp-Session-Id header is missing";
+        return Ok(refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, reason));
+    };
+    endpoint.sessions.remove(&entry);
+    Ok(empty(StatusCode::NO_CONTENT))
 }

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bindpost_mcp_server::{Caller, MessageStream, Session};
+use bindpost_mcp_server::Caller;
+use bindpost_mcp_server::transport::{MessageStream, Session};
 
 use crate::settings::SessionLimits;
 

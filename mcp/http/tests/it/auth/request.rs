@@ -21,8 +21,8 @@ pub(super) async fn describe(context: Context) -> String {
         "test": http.header("x-test"),
         "cookie": http.cookie("flavour"),
         "peer": http.peer.map(|peer| peer.ip().to_string()),
-        "user": http.header("x-ms-client-principal-name"),
-        "headers": http.headers().keys().filter(|name| name.as_str().starts_with("x-ms")).count(),
+        "user": http.header("x-platform-user-name"),
+        "headers": http.headers().keys().filter(|name| name.as_str().starts_with("x-platform")).count(),
         "session": context.session_id(),
     })
     .to_string()
@@ -35,19 +35,24 @@ fn described(answer: &Answer) -> Value {
 const EXTRAS: Credentials = &[
     ("x-test", "some value"),
     ("cookie", "a=b; flavour=\"sweet\""),
-    ("x-ms-client-principal", "e30="),
-    ("X-MS-CLIENT-PRINCIPAL-NAME", "mallory"),
-    ("x-ms-client-principal-id", "1"),
-    ("x-ms-client-principal-idp", "aad"),
-    ("x-ms-token-aad-access-token", "token"),
-    ("x-ms-token-aad-access-token", "token"),
-    ("x-ms-other", "stays"),
+    ("x-platform-user", "e30="),
+    ("X-PLATFORM-USER-NAME", "mallory"),
+    ("x-platform-user-id", "1"),
+    ("x-platform-user-issuer", "idp"),
+    ("x-platform-token-access", "token"),
+    ("x-platform-token-access", "token"),
+    ("x-platform-other", "stays"),
 ];
+
+/// Settings with the identity headers of a platform.
+fn on_platform(settings: Settings) -> Settings {
+    Settings { identity_headers: vec!["x-platform-user".into(), "X-Platform-Token-".into()], ..settings }
+}
 
 #[tokio::test]
 async fn a_handler_sees_the_request() {
     for settings in [Settings::default(), with_keys()] {
-        let server = TestServer::of(mixed(), settings).await;
+        let server = TestServer::of(mixed(), on_platform(settings)).await;
         for way in WAYS {
             let mut talk = Talk::open(&server, way, NO_KEY).await;
             let seen = described(&talk.call("http", EXTRAS).await);
@@ -67,7 +72,7 @@ async fn a_handler_sees_the_request() {
 
 #[tokio::test]
 async fn platform_identity_headers_are_trusted_only_if_configured() {
-    let settings = Settings { trust_platform_identity: true, ..Settings::default() };
+    let settings = on_platform(Settings { trust_platform_identity: true, ..Settings::default() });
     let server = TestServer::of(mixed(), settings).await;
     for way in WAYS {
         let mut talk = Talk::open(&server, way, NO_KEY).await;
@@ -85,9 +90,13 @@ async fn an_authorizer_sees_the_same_request_as_handlers() {
     struct Platform;
     impl Authorizer for Platform {
         async fn authorize(&self, request: &HttpRequest) -> Result<Caller, Denial> {
-            let name = request.header("x-ms-client-principal-name").ok_or_else(Denial::missing)?;
+            let name = request.header("x-platform-user-name").ok_or_else(Denial::missing)?;
             assert_eq!(request.peer.unwrap().ip().to_string(), "127.0.0.1");
             Ok(Caller::new(name))
+        }
+
+        fn identity_headers(&self) -> Vec<String> {
+            vec!["x-platform-user".to_owned()]
         }
     }
     let call = carrying(Ask::modern_call("whoami", json!({})), EXTRAS);
