@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use bindpost_mcp_http::{AnyAuthorizer, SessionLimits, SessionMode, Settings, SseOptions, listener};
+use bindpost_mcp_http::{AnyAuthorizer, Settings};
 use bindpost_mcp_protocol::Revision;
 use bindpost_mcp_server::{CacheScope, Server, ServerBuilder, ServerLimits, TaskLimits};
 
@@ -100,22 +100,13 @@ pub struct Options {
     cache_scope: CacheScope,
     state_key: Option<[u8; 32]>,
     address: String,
-    path: String,
     sse: bool,
     sse_path: String,
     sse_message_path: String,
-    sessions: SessionMode,
-    json_only: bool,
-    allowed_origins: Vec<String>,
-    allowed_hosts: Vec<String>,
-    require_origin_header: bool,
-    open_to_all: bool,
-    behind_proxy: bool,
-    trust_platform_identity: bool,
+    /// The HTTP settings, without those that depend on several options: `sse_paths` and `auth`.
+    settings: Settings,
     limits: ServerLimits,
     http: HttpOptions,
-    session_limits: SessionLimits,
-    connections: listener::ConnectionLimits,
     tasks: TaskOptions,
     auth: AuthOptions,
     authorizer: Option<AnyAuthorizer>,
@@ -198,7 +189,7 @@ impl Options {
     /// Returns the default options of a server with this name and version.
     pub fn new(server_name: impl Into<String>, server_version: impl Into<String>) -> Options {
         let settings = Settings::default();
-        let (sse_path, sse_message_path) = settings.sse_paths.unwrap_or_default();
+        let (sse_path, sse_message_path) = settings.sse_paths.clone().unwrap_or_default();
         Options {
             server_name: server_name.into(),
             server_version: server_version.into(),
@@ -215,22 +206,12 @@ impl Options {
             cache_scope: CacheScope::Private,
             state_key: None,
             address: "127.0.0.1:7071".to_owned(),
-            path: settings.path,
             sse: true,
             sse_path,
             sse_message_path,
-            sessions: settings.sessions,
-            json_only: settings.json_only,
-            allowed_origins: settings.allowed_origins,
-            allowed_hosts: settings.allowed_hosts,
-            require_origin_header: settings.require_origin,
-            open_to_all: settings.open_to_all,
-            behind_proxy: settings.behind_proxy,
-            trust_platform_identity: settings.trust_platform_identity,
+            settings,
             limits: ServerLimits::default(),
             http: HttpOptions::default(),
-            session_limits: settings.session_limits,
-            connections: settings.connections,
             tasks: TaskOptions::default(),
             auth: AuthOptions::default(),
             authorizer: None,
@@ -299,7 +280,8 @@ impl Options {
     pub fn settings(&self) -> Result<Settings, OptionsError> {
         let mut mistakes = self.invalid_values();
         let path = |path: &String| if path.len() > 1 { path.trim_end_matches('/') } else { path }.to_owned();
-        let (main, sse, message) = (path(&self.path), path(&self.sse_path), path(&self.sse_message_path));
+        let (main, sse, message) =
+            (path(&self.settings.path), path(&self.sse_path), path(&self.sse_message_path));
         let pairs = [
             ("sse_path", &sse, &main),
             ("sse_message_path", &message, &main),
@@ -315,25 +297,14 @@ impl Options {
         let HttpOptions { max_body, body_timeout, stream_after, keep_alive, retry } = self.http;
         Ok(Settings {
             path: main,
-            sse: SseOptions::default(),
-            without_header: Settings::default().without_header,
             sse_paths: self.sse.then_some((sse, message)),
-            allowed_hosts: self.allowed_hosts.clone(),
-            allowed_origins: self.allowed_origins.clone(),
-            require_origin: self.require_origin_header,
-            sessions: self.sessions,
-            session_limits: self.session_limits.clone(),
-            json_only: self.json_only,
             max_body,
             body_timeout,
             stream_after,
             keep_alive,
             retry,
             auth,
-            open_to_all: self.open_to_all,
-            behind_proxy: self.behind_proxy,
-            trust_platform_identity: self.trust_platform_identity,
-            connections: self.connections.clone(),
+            ..self.settings.clone()
         })
     }
 

@@ -1,5 +1,6 @@
 //! Value formats: how a value is parsed, checked and displayed.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use bindpost_mcp_protocol::Revision;
@@ -61,51 +62,76 @@ impl<'a> OptionValue<'a> {
 
 /// The text for "no limit".
 const NONE: &str = "none";
+/// The placeholder for a secret.
+const HIDDEN: &str = "…";
 
-/// The format of one type of value.
-pub(super) trait ValueFormat<T> {
-    /// Returns the name of the type.
-    fn kind(&self) -> String;
-    /// Returns the expected value, as the end of a sentence.
-    fn expects(&self) -> String;
-    /// Parses a value. Returns `None` if it has another type.
-    fn read(&self, value: &OptionValue<'_>) -> Option<T>;
-    /// Returns whether the value is valid.
-    fn is_valid(&self, value: &T) -> bool;
-    /// Returns the value in TOML. A secret is replaced by a placeholder.
-    fn to_toml(&self, value: &T) -> String;
-    /// Returns the text for "no value".
-    fn none(&self) -> &'static str {
-        NONE
+type ValueParser<T> = Box<dyn Fn(&OptionValue<'_>) -> Option<T>>;
+
+/// The format of one type of value: how it is parsed, checked and displayed.
+pub(super) struct ValueFormat<T> {
+    /// The name of the type.
+    pub(super) kind: String,
+    /// The expected value, as the end of a sentence.
+    pub(super) expects: String,
+    /// The text for "no value".
+    pub(super) none: &'static str,
+    /// Whether values are secret and never displayed.
+    pub(super) is_secret: bool,
+    /// The minimum length of a list of such values.
+    pub(super) least: usize,
+    pub(super) parse: ValueParser<T>,
+    pub(super) display: Box<dyn Fn(&T) -> String>,
+    pub(super) is_valid: Box<dyn Fn(&T) -> bool>,
+}
+
+impl<T> ValueFormat<T> {
+    /// Creates a format in which every value is valid. `parse` returns `None` for a value of another type,
+    /// and `display` returns the value in TOML.
+    pub(super) fn new(
+        kind: impl Into<String>,
+        expects: impl Into<String>,
+        parse: impl Fn(&OptionValue<'_>) -> Option<T> + 'static,
+        display: impl Fn(&T) -> String + 'static,
+    ) -> ValueFormat<T> {
+        ValueFormat {
+            kind: kind.into(),
+            expects: expects.into(),
+            none: NONE,
+            is_secret: false,
+            least: 0,
+            parse: Box::new(parse),
+            display: Box::new(display),
+            is_valid: Box::new(|_| true),
+        }
     }
-    fn is_secret(&self) -> bool {
-        false
+
+    pub(super) fn valid_if(self, is_valid: impl Fn(&T) -> bool + 'static) -> ValueFormat<T> {
+        ValueFormat { is_valid: Box::new(is_valid), ..self }
+    }
+
+    /// Parses a value. Returns `None` if it is invalid.
+    pub(super) fn read(&self, value: &OptionValue<'_>) -> Option<T> {
+        (self.parse)(value).filter(|value| self.is_valid(value))
+    }
+
+    pub(super) fn is_valid(&self, value: &T) -> bool {
+        (self.is_valid)(value)
+    }
+
+    /// Returns the value in TOML. A secret is replaced by a placeholder.
+    pub(super) fn to_toml(&self, value: &T) -> String {
+        if self.is_secret { toml_text(HIDDEN) } else { (self.display)(value) }
     }
 }
 
-pub(super) struct FlagFormat;
-
-impl ValueFormat<bool> for FlagFormat {
-    fn kind(&self) -> String {
-        "flag".to_owned()
-    }
-    fn expects(&self) -> String {
-        "true or false".to_owned()
-    }
-    fn read(&self, value: &OptionValue<'_>) -> Option<bool> {
-        match value {
-            OptionValue::Flag(flag) => Some(*flag),
-            OptionValue::Plain("true") => Some(true),
-            OptionValue::Plain("false") => Some(false),
-            _ => None,
-        }
-    }
-    fn is_valid(&self, _: &bool) -> bool {
-        true
-    }
-    fn to_toml(&self, value: &bool) -> String {
-        value.to_string()
-    }
+pub(super) fn flag() -> ValueFormat<bool> {
+    let parse = |value: &OptionValue<'_>| match value {
+        OptionValue::Flag(flag) => Some(*flag),
+        OptionValue::Plain("true") => Some(true),
+        OptionValue::Plain("false") => Some(false),
+        _ => None,
+    };
+    ValueFormat::new("flag", "true or false", parse, bool::to_string)
 }
 
 /// A whole number of any width.
@@ -118,84 +144,39 @@ fn wide(number: impl WholeNumber) -> u64 {
     number.try_into().unwrap_or(u64::MAX)
 }
 
-/// The format of a count.
-#[derive(Clone, Copy)]
-pub(super) struct CountFormat {
-    least: u64,
-    most: u64,
-}
-
 /// Larger counts are always a mistake. The maximum is far from any overflow.
-pub(super) const COUNT: CountFormat = CountFormat { least: 0, most: 1_000_000_000 };
+pub(super) const COUNT: RangeInclusive<u64> = 0..=1_000_000_000;
+/// Counts that must not be zero.
+pub(super) const SOME: RangeInclusive<u64> = 1..=1_000_000_000;
 
-impl CountFormat {
-    pub(super) const fn at_least(self, least: u64) -> CountFormat {
-        CountFormat { least, ..self }
-    }
-    pub(super) const fn at_most(self, most: u64) -> CountFormat {
-        CountFormat { most, ..self }
-    }
+pub(super) fn count<T: WholeNumber>(range: RangeInclusive<u64>) -> ValueFormat<T> {
+    let expects = format!("a number from {} to {}", range.start(), range.end());
+    let parse = |value: &OptionValue<'_>| T::try_from(value.number()?).ok();
+    ValueFormat::new("count", expects, parse, |count| wide(*count).to_string())
+        .valid_if(move |count| range.contains(&wide(*count)))
 }
 
-impl<T: WholeNumber> ValueFormat<T> for CountFormat {
-    fn kind(&self) -> String {
-        "count".to_owned()
-    }
-    fn expects(&self) -> String {
-        format!("a number from {} to {}", self.least, self.most)
-    }
-    fn read(&self, value: &OptionValue<'_>) -> Option<T> {
-        T::try_from(value.number()?).ok()
-    }
-    fn is_valid(&self, value: &T) -> bool {
-        (self.least..=self.most).contains(&wide(*value))
-    }
-    fn to_toml(&self, value: &T) -> String {
-        wide(*value).to_string()
-    }
-}
-
-/// The format of a number of bytes.
-#[derive(Clone, Copy)]
-pub(super) struct SizeFormat {
-    least: u64,
-    most: u64,
-}
-
-pub(super) const SIZE: SizeFormat = SizeFormat { least: 0, most: 1 << 40 };
+/// Numbers of bytes.
+pub(super) const SIZE: RangeInclusive<u64> = 0..=1 << 40;
+/// Numbers of bytes that must not be zero.
+pub(super) const SOME_BYTES: RangeInclusive<u64> = 1..=1 << 40;
 
 /// Units in bytes, the smallest first.
 const SIZE_UNITS: [(&str, u64); 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
-impl SizeFormat {
-    pub(super) const fn at_least(self, least: u64) -> SizeFormat {
-        SizeFormat { least, ..self }
-    }
-    pub(super) const fn at_most(self, most: u64) -> SizeFormat {
-        SizeFormat { most, ..self }
-    }
-}
-
-impl<T: WholeNumber> ValueFormat<T> for SizeFormat {
-    fn kind(&self) -> String {
-        "size".to_owned()
-    }
-    fn expects(&self) -> String {
-        let (least, most) = (size_text(self.least), size_text(self.most));
-        format!("a number of bytes or a size like 64KiB or 4MiB, from {least} to {most}")
-    }
-    fn read(&self, value: &OptionValue<'_>) -> Option<T> {
+pub(super) fn size<T: WholeNumber>(range: RangeInclusive<u64>) -> ValueFormat<T> {
+    let (least, most) = (size_text(*range.start()), size_text(*range.end()));
+    let expects = format!("a number of bytes or a size like 64KiB or 4MiB, from {least} to {most}");
+    let parse = |value: &OptionValue<'_>| {
         let with_unit = || with_unit(value.text()?, &SIZE_UNITS);
         T::try_from(value.number().or_else(with_unit)?).ok()
-    }
-    fn is_valid(&self, value: &T) -> bool {
-        (self.least..=self.most).contains(&wide(*value))
-    }
-    fn to_toml(&self, value: &T) -> String {
-        let bytes = wide(*value);
+    };
+    let display = |size: &T| {
+        let bytes = wide(*size);
         let text = size_text(bytes);
         if text == bytes.to_string() { text } else { toml_text(&text) }
-    }
+    };
+    ValueFormat::new("size", expects, parse, display).valid_if(move |size| range.contains(&wide(*size)))
 }
 
 fn size_text(bytes: u64) -> String {
@@ -206,45 +187,21 @@ fn size_text(bytes: u64) -> String {
     }
 }
 
-/// The format of a duration.
-#[derive(Clone, Copy)]
-pub(super) struct DurationFormat {
-    least: Duration,
-    most: Duration,
-}
-
 /// Durations above a year are always a mistake. The maximum is far from any overflow of a clock.
-pub(super) const TIME: DurationFormat =
-    DurationFormat { least: Duration::ZERO, most: Duration::from_secs(365 * 24 * 60 * 60) };
+pub(super) const TIME: RangeInclusive<Duration> = Duration::ZERO..=YEAR;
 /// Intervals and timeouts, which must not be zero.
-pub(super) const PAUSE: DurationFormat = DurationFormat { least: Duration::from_millis(1), ..TIME };
+pub(super) const PAUSE: RangeInclusive<Duration> = Duration::from_millis(1)..=YEAR;
+const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Units in milliseconds, the smallest first.
 const TIME_UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
 
-impl DurationFormat {
-    pub(super) const fn at_most(self, most: Duration) -> DurationFormat {
-        DurationFormat { most, ..self }
-    }
-}
-
-impl ValueFormat<Duration> for DurationFormat {
-    fn kind(&self) -> String {
-        "duration".to_owned()
-    }
-    fn expects(&self) -> String {
-        let (least, most) = (time_text(self.least), time_text(self.most));
-        format!("a duration like 250ms, 30s, 5m or 1h, from {least} to {most}")
-    }
-    fn read(&self, value: &OptionValue<'_>) -> Option<Duration> {
-        with_unit(value.text()?, &TIME_UNITS).map(Duration::from_millis)
-    }
-    fn is_valid(&self, value: &Duration) -> bool {
-        (self.least..=self.most).contains(value)
-    }
-    fn to_toml(&self, value: &Duration) -> String {
-        toml_text(&time_text(*value))
-    }
+pub(super) fn time(range: RangeInclusive<Duration>) -> ValueFormat<Duration> {
+    let (least, most) = (time_text(*range.start()), time_text(*range.end()));
+    let expects = format!("a duration like 250ms, 30s, 5m or 1h, from {least} to {most}");
+    let parse = |value: &OptionValue<'_>| with_unit(value.text()?, &TIME_UNITS).map(Duration::from_millis);
+    ValueFormat::new("duration", expects, parse, |time| toml_text(&time_text(*time)))
+        .valid_if(move |time| range.contains(time))
 }
 
 fn time_text(time: Duration) -> String {
@@ -257,73 +214,36 @@ fn time_text(time: Duration) -> String {
 }
 
 /// The format of a choice between a few words.
-pub(super) struct ChoiceFormat<T: 'static>(pub(super) &'static [(&'static str, T)]);
-
-impl<T: Copy + PartialEq> ValueFormat<T> for ChoiceFormat<T> {
-    fn kind(&self) -> String {
-        let words: Vec<String> = self.0.iter().map(|(word, _)| format!("`{word}`")).collect();
-        one_of(&words)
-    }
-    fn expects(&self) -> String {
-        let words: Vec<&str> = self.0.iter().map(|(word, _)| *word).collect();
-        one_of(&words)
-    }
-    fn read(&self, value: &OptionValue<'_>) -> Option<T> {
+pub(super) fn choice<T: Copy + PartialEq>(words: &'static [(&'static str, T)]) -> ValueFormat<T> {
+    let kinds: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+    let expects: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+    let parse = |value: &OptionValue<'_>| {
         let text = value.text()?;
-        self.0.iter().find(|(word, _)| *word == text).map(|(_, meant)| *meant)
-    }
-    fn is_valid(&self, _: &T) -> bool {
-        true
-    }
-    fn to_toml(&self, value: &T) -> String {
-        let word = self.0.iter().find(|(_, meant)| meant == value);
+        words.iter().find(|(word, _)| *word == text).map(|(_, meant)| *meant)
+    };
+    let display = |value: &T| {
+        let word = words.iter().find(|(_, meant)| meant == value);
         toml_text(word.map_or("", |(word, _)| word))
-    }
+    };
+    ValueFormat::new(one_of(&kinds), one_of(&expects), parse, display)
 }
 
 /// The format of a choice between a few names that another crate parses.
-pub(super) struct NameFormat(pub(super) &'static [&'static str]);
-
-impl ValueFormat<String> for NameFormat {
-    fn kind(&self) -> String {
-        "name".to_owned()
-    }
-    fn expects(&self) -> String {
-        one_of(self.0)
-    }
-    fn read(&self, value: &OptionValue<'_>) -> Option<String> {
-        value.text().map(str::to_owned)
-    }
-    fn is_valid(&self, value: &String) -> bool {
-        self.0.contains(&value.as_str())
-    }
-    fn to_toml(&self, value: &String) -> String {
-        toml_text(value)
-    }
+pub(super) fn name(names: &'static [&'static str]) -> ValueFormat<String> {
+    let parse = |value: &OptionValue<'_>| value.text().map(str::to_owned);
+    ValueFormat::new("name", one_of(names), parse, |name| toml_text(name))
+        .valid_if(|name| names.contains(&name.as_str()))
 }
 
-/// The format of a protocol revision.
-pub(super) struct RevisionFormat;
-
-impl ValueFormat<Revision> for RevisionFormat {
-    fn kind(&self) -> String {
-        "date".to_owned()
-    }
-    fn expects(&self) -> String {
-        one_of(&Revision::ALL.map(Revision::as_str))
-    }
-    fn read(&self, value: &OptionValue<'_>) -> Option<Revision> {
-        match value {
-            OptionValue::Date(date) => Revision::parse(date),
-            other => Revision::parse(other.text()?),
-        }
-    }
-    fn is_valid(&self, _: &Revision) -> bool {
-        true
-    }
-    fn to_toml(&self, value: &Revision) -> String {
-        toml_text(value.as_str())
-    }
+/// The format of a protocol revision. A server supports at least one.
+pub(super) fn revision() -> ValueFormat<Revision> {
+    let parse = |value: &OptionValue<'_>| match value {
+        OptionValue::Date(date) => Revision::parse(date),
+        other => Revision::parse(other.text()?),
+    };
+    let expects = one_of(&Revision::ALL.map(Revision::as_str));
+    let format = ValueFormat::new("date", expects, parse, |revision: &Revision| toml_text(revision.as_str()));
+    ValueFormat { least: 1, ..format }
 }
 
 /// Joins words as `a, b or c`.

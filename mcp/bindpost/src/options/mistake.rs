@@ -1,6 +1,6 @@
 //! Errors in options.
 
-use bindpost_mcp_server::nearest::{distance, letters};
+use bindpost_mcp_server::nearest::{distance, letter_count};
 use std::fmt;
 
 use super::slot::InvalidValue;
@@ -121,14 +121,12 @@ impl OptionMistake {
 
 /// Returns the most similar key: one with nearly the same spelling, or with the same name in another table.
 pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    let wanted = letters(name);
-    let wanted_last = letters(last(name));
     let near = known.iter().map(|candidate| {
-        let whole = distance(&wanted, &letters(candidate));
-        let elsewhere = 1 + distance(&wanted_last, &letters(last(candidate)));
+        let whole = distance(name, candidate);
+        let elsewhere = 1 + distance(last(name), last(candidate));
         (whole.min(elsewhere), whole, *candidate)
     });
-    let most = (wanted_last.len() / 3).max(1);
+    let most = (letter_count(last(name)) / 3).max(1);
     near.filter(|(distance, ..)| *distance <= most).min().map(|(.., candidate)| candidate)
 }
 

@@ -8,178 +8,89 @@ use bindpost_mcp_server::{CacheScope, ServerLimits};
 
 use super::{AuthOptions, HttpOptions, Options, TaskOptions};
 
-impl Options {
+/// Defines the method of each option: its documentation, its parameter, the field and the new value.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident($value:ident: $kind:ty) => $($field:ident).+ = $new:expr;)*) => {
+        impl Options {
+            $($(#[$doc])*
+            pub fn $name(mut self, $value: $kind) -> Options {
+                self.$($field).+ = $new;
+                self
+            })*
+        }
+    };
+}
+
+setters! {
     /// Sets the server's identifier, for use by programs.
-    pub fn server_name(mut self, name: impl Into<String>) -> Options {
-        self.server_name = name.into();
-        self
-    }
-
+    server_name(name: impl Into<String>) => server_name = name.into();
     /// Sets the server's version.
-    pub fn server_version(mut self, version: impl Into<String>) -> Options {
-        self.server_version = version.into();
-        self
-    }
-
+    server_version(version: impl Into<String>) => server_version = version.into();
     /// Sets the server's display name.
-    pub fn title(mut self, title: impl Into<String>) -> Options {
-        self.title = Some(title.into());
-        self
-    }
-
+    title(title: impl Into<String>) => title = Some(title.into());
     /// Sets the description of the server.
-    pub fn description(mut self, description: impl Into<String>) -> Options {
-        self.description = Some(description.into());
-        self
-    }
-
+    description(description: impl Into<String>) => description = Some(description.into());
     /// Sets the URL of the server's website.
-    pub fn website_url(mut self, url: impl Into<String>) -> Options {
-        self.website_url = Some(url.into());
-        self
-    }
-
+    website_url(url: impl Into<String>) => website_url = Some(url.into());
     /// Sets the instructions on how to use the server, for the model.
-    pub fn instructions(mut self, instructions: impl Into<String>) -> Options {
-        self.instructions = Some(instructions.into());
-        self
-    }
-
+    instructions(instructions: impl Into<String>) => instructions = Some(instructions.into());
     /// Sets the supported revisions. Default: all.
-    pub fn supported_protocol_versions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Options {
-        self.supported_protocol_versions = revisions.into_iter().collect();
-        self
-    }
-
+    supported_protocol_versions(revisions: impl IntoIterator<Item = Revision>) => supported_protocol_versions = revisions.into_iter().collect();
     /// Sets whether the server offers its tools.
-    pub fn enable_tools(mut self, enable: bool) -> Options {
-        self.enable_tools = enable;
-        self
-    }
-
+    enable_tools(enable: bool) => enable_tools = enable;
     /// Sets whether the server offers its resources.
-    pub fn enable_resources(mut self, enable: bool) -> Options {
-        self.enable_resources = enable;
-        self
-    }
-
+    enable_resources(enable: bool) => enable_resources = enable;
     /// Sets whether the server offers its prompts.
-    pub fn enable_prompts(mut self, enable: bool) -> Options {
-        self.enable_prompts = enable;
-        self
-    }
-
+    enable_prompts(enable: bool) => enable_prompts = enable;
     /// Sets the maximum number of entries on one page of a list. Default: 1,000.
-    pub fn page_size(mut self, size: usize) -> Options {
-        self.page_size = size;
-        self
-    }
-
+    page_size(size: usize) => page_size = size;
     /// Sets how long clients may cache lists and resources (2026-07-28). Default: not at all.
-    pub fn cache_ttl(mut self, ttl: Duration) -> Options {
-        self.cache_ttl = ttl;
-        self
-    }
-
+    cache_ttl(ttl: Duration) => cache_ttl = ttl;
     /// Sets who may share a cached list or resource.
-    pub fn cache_scope(mut self, scope: CacheScope) -> Options {
-        self.cache_scope = scope;
-        self
-    }
-
+    cache_scope(scope: CacheScope) => cache_scope = scope;
     /// Sets the key that encrypts the state between two rounds of a request. Instances that share work
     /// need the same key. By default a random key is created at start. In a file the key is written as
     /// 64 hexadecimal digits.
-    pub fn state_key(mut self, key: [u8; 32]) -> Options {
-        self.state_key = Some(key);
-        self
-    }
-
+    state_key(key: [u8; 32]) => state_key = Some(key);
     /// Sets the address to listen on. Default: 127.0.0.1:7071. An address that other machines can reach
     /// requires authentication or [`open_to_all`](Options::open_to_all).
-    pub fn address(mut self, address: impl Into<String>) -> Options {
-        self.address = address.into();
-        self
-    }
-
+    address(address: impl Into<String>) => address = address.into();
     /// Sets the path of the MCP endpoint. Default: `/mcp`.
-    pub fn path(mut self, path: impl Into<String>) -> Options {
-        self.path = path.into();
-        self
-    }
-
+    path(path: impl Into<String>) => settings.path = path.into();
     /// Sets whether HTTP+SSE (2024-11-05) is served too. Default: true.
-    pub fn sse(mut self, sse: bool) -> Options {
-        self.sse = sse;
-        self
-    }
-
+    sse(sse: bool) => sse = sse;
     /// Sets the path of the HTTP+SSE stream. Default: `/sse`.
-    pub fn sse_path(mut self, path: impl Into<String>) -> Options {
-        self.sse_path = path.into();
-        self
-    }
-
+    sse_path(path: impl Into<String>) => sse_path = path.into();
     /// Sets the path to which HTTP+SSE clients post messages. Default: `/message`.
-    pub fn sse_message_path(mut self, path: impl Into<String>) -> Options {
-        self.sse_message_path = path.into();
-        self
-    }
-
+    sse_message_path(path: impl Into<String>) => sse_message_path = path.into();
     /// Sets whether legacy revisions (up to 2025-11-25) get sessions. Default: required.
-    pub fn sessions(mut self, mode: SessionMode) -> Options {
-        self.sessions = mode;
-        self
-    }
-
+    sessions(mode: SessionMode) => settings.sessions = mode;
     /// Sends JSON responses only: no streams, no GET, no requests to the client.
-    pub fn json_only(mut self, json_only: bool) -> Options {
-        self.json_only = json_only;
-        self
-    }
-
+    json_only(json_only: bool) => settings.json_only = json_only;
     /// Sets the origins of web pages that may send requests, like `https://example.com`. Origins of the
     /// loopback interface may always send them.
-    pub fn allowed_origins(mut self, origins: impl IntoIterator<Item = impl Into<String>>) -> Options {
-        self.allowed_origins = origins.into_iter().map(Into::into).collect();
-        self
-    }
-
+    allowed_origins(origins: impl IntoIterator<Item = impl Into<String>>) => settings.allowed_origins = origins.into_iter().map(Into::into).collect();
     /// Sets the accepted host names, besides those of the loopback interface: `example.com`,
     /// `example.com:8443`, or `*` for all. Other names
     /// require authentication or [`open_to_all`](Options::open_to_all).
-    pub fn allowed_hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Options {
-        self.allowed_hosts = hosts.into_iter().map(Into::into).collect();
-        self
-    }
-
+    allowed_hosts(hosts: impl IntoIterator<Item = impl Into<String>>) => settings.allowed_hosts = hosts.into_iter().map(Into::into).collect();
     /// Rejects requests without an `Origin` header, so that only web pages may send requests.
-    pub fn require_origin_header(mut self, require: bool) -> Options {
-        self.require_origin_header = require;
-        self
-    }
-
+    require_origin_header(require: bool) => settings.require_origin = require;
     /// Serves without authentication even if other machines can reach the server. Every caller may then
     /// call everything.
-    pub fn open_to_all(mut self, open: bool) -> Options {
-        self.open_to_all = open;
-        self
-    }
-
+    open_to_all(open: bool) => settings.open_to_all = open;
     /// Declares that a proxy or platform forwards requests of other machines to the server. This
     /// requires authentication or [`open_to_all`](Options::open_to_all).
-    pub fn behind_proxy(mut self, behind: bool) -> Options {
-        self.behind_proxy = behind;
-        self
-    }
+    behind_proxy(behind: bool) => settings.behind_proxy = behind;
+    /// Sets the headers in which a platform in front of the server names the user, each as the beginning
+    /// of its name. They are removed from requests unless `trust_platform_identity` is set.
+    identity_headers(names: impl IntoIterator<Item = impl Into<String>>) => settings.identity_headers = names.into_iter().map(Into::into).collect();
+    /// Trusts the identity headers: a platform in front of the server sets them. Without such a platform
+    /// any client can send them.
+    trust_platform_identity(trust: bool) => settings.trust_platform_identity = trust;
+}
 
-    /// Trusts the headers in which a platform in front of the server names the user. Without such a
-    /// platform any client can send these headers.
-    pub fn trust_platform_identity(mut self, trust: bool) -> Options {
-        self.trust_platform_identity = trust;
-        self
-    }
-
+impl Options {
     /// Changes `[limits]`: limits on calls, streams and memory.
     pub fn limits(mut self, change: impl FnOnce(&mut ServerLimits)) -> Options {
         change(&mut self.limits);
@@ -194,13 +105,13 @@ impl Options {
 
     /// Changes `[session_limits]`: limits on the number of sessions and on their lifetime.
     pub fn session_limits(mut self, change: impl FnOnce(&mut SessionLimits)) -> Options {
-        change(&mut self.session_limits);
+        change(&mut self.settings.session_limits);
         self
     }
 
     /// Changes `[connections]`: timeouts and limits of connections.
     pub fn connections(mut self, change: impl FnOnce(&mut listener::ConnectionLimits)) -> Options {
-        change(&mut self.connections);
+        change(&mut self.settings.connections);
         self
     }
 

@@ -26,190 +26,161 @@ pub(super) struct InvalidValue {
     pub(super) expects: String,
 }
 
-/// Returns a slot for one value.
-pub(super) fn one<'a, T, F: ValueFormat<T> + 'a>(place: &'a mut T, form: F) -> Box<dyn OptionSlot + 'a> {
-    Box::new(SingleSlot { place, form })
+/// The values of a field: exactly one, at most one, or a list.
+pub(super) trait FieldValues<T> {
+    const SHAPE: FieldShape;
+    fn values(&self) -> &[T];
+    fn replace(&mut self, values: Vec<T>);
 }
 
-/// Returns a slot for an optional value.
-pub(super) fn maybe<'a, T, F: ValueFormat<T> + 'a>(
-    place: &'a mut Option<T>,
-    form: F,
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum FieldShape {
+    One,
+    Optional,
+    List,
+}
+
+impl<T> FieldValues<T> for T {
+    const SHAPE: FieldShape = FieldShape::One;
+    fn values(&self) -> &[T] {
+        std::slice::from_ref(self)
+    }
+    fn replace(&mut self, values: Vec<T>) {
+        if let Some(value) = values.into_iter().next() {
+            *self = value;
+        }
+    }
+}
+
+impl<T> FieldValues<T> for Option<T> {
+    const SHAPE: FieldShape = FieldShape::Optional;
+    fn values(&self) -> &[T] {
+        self.as_slice()
+    }
+    fn replace(&mut self, values: Vec<T>) {
+        *self = values.into_iter().next();
+    }
+}
+
+impl<T> FieldValues<T> for Vec<T> {
+    const SHAPE: FieldShape = FieldShape::List;
+    fn values(&self) -> &[T] {
+        self
+    }
+    fn replace(&mut self, values: Vec<T>) {
+        *self = values;
+    }
+}
+
+/// Returns the slot of a field.
+pub(super) fn slot<'a, T: 'a, V: FieldValues<T>>(
+    field: &'a mut V,
+    format: ValueFormat<T>,
 ) -> Box<dyn OptionSlot + 'a> {
-    Box::new(OptionalSlot { place, form })
+    Box::new(FieldSlot { field, format })
 }
 
-/// Returns a slot for a list of any length.
-pub(super) fn list<'a, T, F: ValueFormat<T> + 'a>(
-    place: &'a mut Vec<T>,
-    form: F,
-) -> Box<dyn OptionSlot + 'a> {
-    Box::new(ListSlot { place, form, least: 0 })
+struct FieldSlot<'a, V, T> {
+    field: &'a mut V,
+    format: ValueFormat<T>,
 }
 
-/// Returns a slot for a list with at least one value.
-pub(super) fn some<'a, T, F: ValueFormat<T> + 'a>(
-    place: &'a mut Vec<T>,
-    form: F,
-) -> Box<dyn OptionSlot + 'a> {
-    Box::new(ListSlot { place, form, least: 1 })
-}
-
-struct SingleSlot<'a, T, F> {
-    place: &'a mut T,
-    form: F,
-}
-
-struct OptionalSlot<'a, T, F> {
-    place: &'a mut Option<T>,
-    form: F,
-}
-
-struct ListSlot<'a, T, F> {
-    place: &'a mut Vec<T>,
-    form: F,
-    least: usize,
-}
-
-impl<T, F: ValueFormat<T>> OptionSlot for SingleSlot<'_, T, F> {
-    fn set(&mut self, given: &LocatedValue<'_>) -> Result<(), Vec<InvalidValue>> {
-        let value = read(&self.form, &given.value);
-        *self.place = value.ok_or_else(|| vec![wrong(&self.form, given, self.form.expects())])?;
-        Ok(())
+impl<T, V: FieldValues<T>> FieldSlot<'_, V, T> {
+    fn values(&self) -> &[T] {
+        <V as FieldValues<T>>::values(self.field)
     }
 
-    fn check(&self) -> Vec<InvalidValue> {
-        check(&self.form, self.place, self.form.expects()).into_iter().collect()
-    }
-
-    fn to_toml(&self) -> String {
-        self.form.to_toml(self.place)
-    }
-
-    fn kind(&self) -> String {
-        self.form.kind()
-    }
-}
-
-impl<T, F: ValueFormat<T>> OptionalSlot<'_, T, F> {
-    fn expects(&self) -> String {
-        match self.form.none() {
-            "" => self.form.expects(),
-            none => format!("{}, or {none}", self.form.expects()),
-        }
-    }
-}
-
-impl<T, F: ValueFormat<T>> OptionSlot for OptionalSlot<'_, T, F> {
-    fn set(&mut self, given: &LocatedValue<'_>) -> Result<(), Vec<InvalidValue>> {
-        if given.value.is_none_text(self.form.none()) {
-            *self.place = None;
-            return Ok(());
-        }
-        let value = read(&self.form, &given.value);
-        *self.place = Some(value.ok_or_else(|| vec![wrong(&self.form, given, self.expects())])?);
-        Ok(())
-    }
-
-    fn check(&self) -> Vec<InvalidValue> {
-        self.place.iter().filter_map(|value| check(&self.form, value, self.expects())).collect()
-    }
-
-    fn to_toml(&self) -> String {
-        match self.place.as_ref() {
-            Some(value) => self.form.to_toml(value),
-            None => format!("\"{}\"", self.form.none()),
+    /// Returns what one value can be.
+    fn expects_value(&self) -> String {
+        match (V::SHAPE, self.format.none) {
+            (FieldShape::Optional, none) if !none.is_empty() => format!("{}, or {none}", self.format.expects),
+            _ => self.format.expects.clone(),
         }
     }
 
-    fn kind(&self) -> String {
-        match self.form.none() {
-            "" => self.form.kind(),
-            none => format!("{} or `{none}`", self.form.kind()),
+    /// Returns what the whole field can be.
+    fn expects_field(&self) -> String {
+        let list = if self.format.least > 0 { "a list of one or more" } else { "a list" };
+        match V::SHAPE {
+            FieldShape::List => format!("{list}, each {}", self.format.expects),
+            _ => self.expects_value(),
         }
     }
-}
 
-impl<T, F: ValueFormat<T>> ListSlot<'_, T, F> {
-    fn expects(&self) -> String {
-        let least = if self.least > 0 { "a list of one or more" } else { "a list" };
-        format!("{least}, each {}", self.form.expects())
+    fn invalid(&self, given: &LocatedValue<'_>, number: Option<usize>, expects: String) -> InvalidValue {
+        let shown = if self.format.is_secret { None } else { given.value.display_text() };
+        InvalidValue { line: given.line, number, shown, expects }
     }
 
     fn too_short(&self, line: usize) -> InvalidValue {
-        InvalidValue { line, number: None, shown: Some("an empty list".to_owned()), expects: self.expects() }
+        let shown = Some("an empty list".to_owned());
+        InvalidValue { line, number: None, shown, expects: self.expects_field() }
     }
-}
 
-impl<T, F: ValueFormat<T>> OptionSlot for ListSlot<'_, T, F> {
-    fn set(&mut self, given: &LocatedValue<'_>) -> Result<(), Vec<InvalidValue>> {
-        let split;
-        let items: &[LocatedValue<'_>] = match &given.value {
-            OptionValue::List(items) => items,
-            OptionValue::Plain(text) => {
-                let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-                split = items
-                    .map(|item| LocatedValue { value: OptionValue::Plain(item), line: given.line })
-                    .collect::<Vec<_>>();
-                &split
-            }
-            _ => return Err(vec![wrong(&self.form, given, self.expects())]),
-        };
-        if items.len() < self.least {
-            return Err(vec![self.too_short(given.line)]);
+    fn read_list(&self, items: &[LocatedValue<'_>], line: usize) -> Result<Vec<T>, Vec<InvalidValue>> {
+        if items.len() < self.format.least {
+            return Err(vec![self.too_short(line)]);
         }
         let (mut values, mut wrongs) = (Vec::with_capacity(items.len()), Vec::new());
         for (number, item) in (1..).zip(items) {
-            match read(&self.form, &item.value) {
+            match self.format.read(&item.value) {
                 Some(value) => values.push(value),
-                None => {
-                    let wrong = wrong(&self.form, item, self.form.expects());
-                    wrongs.push(InvalidValue { number: Some(number), ..wrong });
-                }
+                None => wrongs.push(self.invalid(item, Some(number), self.expects_value())),
             }
         }
-        if !wrongs.is_empty() {
-            return Err(wrongs);
-        }
-        *self.place = values;
+        if wrongs.is_empty() { Ok(values) } else { Err(wrongs) }
+    }
+}
+
+impl<T, V: FieldValues<T>> OptionSlot for FieldSlot<'_, V, T> {
+    fn set(&mut self, given: &LocatedValue<'_>) -> Result<(), Vec<InvalidValue>> {
+        let invalid = || vec![self.invalid(given, None, self.expects_field())];
+        let values = match (V::SHAPE, &given.value) {
+            (FieldShape::List, OptionValue::List(items)) => self.read_list(items, given.line)?,
+            (FieldShape::List, OptionValue::Plain(text)) => {
+                let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+                let items =
+                    items.map(|item| LocatedValue { value: OptionValue::Plain(item), line: given.line });
+                self.read_list(&items.collect::<Vec<_>>(), given.line)?
+            }
+            (FieldShape::List, _) => return Err(invalid()),
+            (FieldShape::Optional, value) if value.is_none_text(self.format.none) => Vec::new(),
+            (_, value) => vec![self.format.read(value).ok_or_else(invalid)?],
+        };
+        <V as FieldValues<T>>::replace(self.field, values);
         Ok(())
     }
 
     fn check(&self) -> Vec<InvalidValue> {
-        if self.place.len() < self.least {
+        let values = self.values();
+        if V::SHAPE == FieldShape::List && values.len() < self.format.least {
             return vec![self.too_short(0)];
         }
-        let items = (1..).zip(self.place.iter());
-        let wrong = |(number, item)| {
-            let wrong = check(&self.form, item, self.form.expects())?;
-            Some(InvalidValue { number: Some(number), ..wrong })
+        let wrongs = (1..).zip(values).filter(|(_, value)| !self.format.is_valid(value));
+        let describe = |(number, value)| InvalidValue {
+            line: 0,
+            number: (V::SHAPE == FieldShape::List).then_some(number),
+            shown: (!self.format.is_secret).then(|| self.format.to_toml(value)),
+            expects: self.expects_value(),
         };
-        items.filter_map(wrong).collect()
+        wrongs.map(describe).collect()
     }
 
     fn to_toml(&self) -> String {
-        let items: Vec<String> = self.place.iter().map(|item| self.form.to_toml(item)).collect();
-        format!("[{}]", items.join(", "))
+        let values: Vec<String> = self.values().iter().map(|value| self.format.to_toml(value)).collect();
+        match V::SHAPE {
+            FieldShape::List => format!("[{}]", values.join(", ")),
+            FieldShape::Optional if values.is_empty() => format!("\"{}\"", self.format.none),
+            _ => values.concat(),
+        }
     }
 
     fn kind(&self) -> String {
-        format!("list: {}", self.form.kind())
+        let ValueFormat { kind, none, .. } = &self.format;
+        match V::SHAPE {
+            FieldShape::List => format!("list: {kind}"),
+            FieldShape::Optional if !none.is_empty() => format!("{kind} or `{none}`"),
+            _ => kind.clone(),
+        }
     }
-}
-
-fn read<T>(form: &impl ValueFormat<T>, value: &OptionValue<'_>) -> Option<T> {
-    form.read(value).filter(|value| form.is_valid(value))
-}
-
-fn wrong<T>(form: &impl ValueFormat<T>, given: &LocatedValue<'_>, expects: String) -> InvalidValue {
-    let shown = if form.is_secret() { None } else { given.value.display_text() };
-    InvalidValue { line: given.line, number: None, shown, expects }
-}
-
-fn check<T>(form: &impl ValueFormat<T>, value: &T, expects: String) -> Option<InvalidValue> {
-    if form.is_valid(value) {
-        return None;
-    }
-    let shown = (!form.is_secret()).then(|| form.to_toml(value));
-    Some(InvalidValue { line: 0, number: None, shown, expects })
 }

@@ -5,109 +5,51 @@ use std::path::PathBuf;
 
 use super::form::{OptionValue, ValueFormat, digits, toml_text};
 
-/// The placeholder for a secret.
-const HIDDEN: &str = "…";
+/// A kind of text: its name, the expected value and the check.
+type TextKind = (&'static str, &'static str, fn(&str) -> bool);
 
-/// The format of a text value.
-#[derive(Clone, Copy)]
-pub(super) struct TextFormat {
-    kind: &'static str,
-    expects: &'static str,
-    fits: fn(&str) -> bool,
-    is_secret: bool,
-}
-
-pub(super) const TEXT: TextFormat = TextFormat::new("text", "a text", |_| true);
-pub(super) const WORD: TextFormat =
-    TextFormat::new("text", "a non-empty text", |text| !text.trim().is_empty());
-pub(super) const ADDRESS: TextFormat =
-    TextFormat::new("address", "a host and a port, like 127.0.0.1:7071", is_address);
-pub(super) const PATH: TextFormat = TextFormat::new("path", "a path like /mcp", is_path);
-pub(super) const ORIGIN: TextFormat =
-    TextFormat::new("origin", "an origin like https://example.com, without a path", is_origin);
-pub(super) const HOST: TextFormat =
-    TextFormat::new("host", "a host like example.com or example.com:8443, or * for all", is_host);
-pub(super) const RESOURCE: TextFormat =
-    TextFormat::new("URL", "the public URL of the endpoint, like https://api.example.com/mcp", is_resource);
-pub(super) const ISSUER: TextFormat = TextFormat::new(
+pub(super) const TEXT: TextKind = ("text", "a text", |_| true);
+pub(super) const WORD: TextKind = ("text", "a non-empty text", |text| !text.trim().is_empty());
+pub(super) const ADDRESS: TextKind = ("address", "a host and a port, like 127.0.0.1:7071", is_address);
+pub(super) const PATH: TextKind = ("path", "a path like /mcp", is_path);
+pub(super) const ORIGIN: TextKind =
+    ("origin", "an origin like https://example.com, without a path", is_origin);
+pub(super) const HOST: TextKind =
+    ("host", "a host like example.com or example.com:8443, or * for all", is_host);
+pub(super) const RESOURCE: TextKind =
+    ("URL", "the public URL of the endpoint, like https://api.example.com/mcp", is_resource);
+pub(super) const ISSUER: TextKind = (
     "URL",
     "an issuer like https://issuer.example (http is allowed for the loopback interface only)",
     is_issuer,
 );
-pub(super) const HEADER: TextFormat =
-    TextFormat::new("header", "the name of a header, like x-api-key", is_header);
-pub(super) const REALM: TextFormat =
-    TextFormat::new("text", "a text of visible ASCII characters without quotes", is_realm);
-pub(super) const API_KEY: TextFormat = TextFormat {
-    is_secret: true,
-    ..TextFormat::new("secret", "a line `name = secret` or `name = secret scope1 scope2`", is_api_key)
-};
+pub(super) const HEADER: TextKind = ("header", "the name of a header, like x-api-key", is_header);
+pub(super) const REALM: TextKind = ("text", "a text of visible ASCII characters without quotes", is_realm);
+pub(super) const API_KEY: TextKind =
+    ("secret", "a line `name = secret` or `name = secret scope1 scope2`", is_api_key);
 
-impl TextFormat {
-    const fn new(kind: &'static str, expects: &'static str, fits: fn(&str) -> bool) -> TextFormat {
-        TextFormat { kind, expects, fits, is_secret: false }
-    }
+pub(super) fn text((kind, expects, fits): TextKind) -> ValueFormat<String> {
+    let parse = |value: &OptionValue<'_>| value.text().map(str::to_owned);
+    let format = ValueFormat::new(kind, expects, parse, |text| toml_text(text));
+    ValueFormat { none: "", ..format.valid_if(move |text| fits(text)) }
 }
 
-impl ValueFormat<String> for TextFormat {
-    fn kind(&self) -> String {
-        self.kind.to_owned()
-    }
-    fn expects(&self) -> String {
-        self.expects.to_owned()
-    }
-    fn read(&self, value: &OptionValue<'_>) -> Option<String> {
-        value.text().map(str::to_owned)
-    }
-    fn is_valid(&self, value: &String) -> bool {
-        (self.fits)(value)
-    }
-    fn to_toml(&self, value: &String) -> String {
-        toml_text(if self.is_secret { HIDDEN } else { value })
-    }
-    fn none(&self) -> &'static str {
-        ""
-    }
-    fn is_secret(&self) -> bool {
-        self.is_secret
-    }
+/// The format of a text that is never displayed.
+pub(super) fn secret(kind: TextKind) -> ValueFormat<String> {
+    ValueFormat { is_secret: true, ..text(kind) }
 }
 
 /// The format of a path in the file system.
-pub(super) struct PathFormat;
-
-impl ValueFormat<PathBuf> for PathFormat {
-    fn kind(&self) -> String {
-        "file".to_owned()
-    }
-    fn expects(&self) -> String {
-        "the path of a file".to_owned()
-    }
-    fn read(&self, value: &OptionValue<'_>) -> Option<PathBuf> {
-        value.text().map(PathBuf::from)
-    }
-    fn is_valid(&self, value: &PathBuf) -> bool {
-        !value.as_os_str().is_empty()
-    }
-    fn to_toml(&self, value: &PathBuf) -> String {
-        toml_text(&value.to_string_lossy())
-    }
-    fn none(&self) -> &'static str {
-        ""
-    }
+pub(super) fn file() -> ValueFormat<PathBuf> {
+    let parse = |value: &OptionValue<'_>| value.text().map(PathBuf::from);
+    let display = |path: &PathBuf| toml_text(&path.to_string_lossy());
+    let format = ValueFormat::new("file", "the path of a file", parse, display);
+    ValueFormat { none: "", ..format.valid_if(|path| !path.as_os_str().is_empty()) }
 }
 
 /// The format of a key of 32 bytes, written as hexadecimal digits.
-pub(super) struct SecretKeyFormat;
-
-impl ValueFormat<[u8; 32]> for SecretKeyFormat {
-    fn kind(&self) -> String {
-        "secret".to_owned()
-    }
-    fn expects(&self) -> String {
-        "64 hexadecimal digits".to_owned()
-    }
-    fn read(&self, value: &OptionValue<'_>) -> Option<[u8; 32]> {
+pub(super) fn secret_key() -> ValueFormat<[u8; 32]> {
+    let parse = |value: &OptionValue<'_>| {
         let text = value.text()?;
         let mut nibbles = text.chars().map(|digit| digit.to_digit(16));
         let mut key = [0; 32];
@@ -116,19 +58,9 @@ impl ValueFormat<[u8; 32]> for SecretKeyFormat {
             *byte = u8::try_from(high * 16 + low).ok()?;
         }
         nibbles.next().is_none().then_some(key)
-    }
-    fn is_valid(&self, _: &[u8; 32]) -> bool {
-        true
-    }
-    fn to_toml(&self, _: &[u8; 32]) -> String {
-        toml_text(HIDDEN)
-    }
-    fn none(&self) -> &'static str {
-        ""
-    }
-    fn is_secret(&self) -> bool {
-        true
-    }
+    };
+    let format = ValueFormat::new("secret", "64 hexadecimal digits", parse, |_| String::new());
+    ValueFormat { none: "", is_secret: true, ..format }
 }
 
 fn is_address(text: &str) -> bool {

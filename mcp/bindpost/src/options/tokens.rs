@@ -4,27 +4,27 @@ use bindpost_mcp_http::AnyAuthorizer;
 use bindpost_mcp_oauth::{Issuer, OAuthLimits, TokenAuthorizer};
 
 use super::auth::AuthOptions;
-use super::form::{COUNT, PAUSE, SIZE, TIME};
+use super::form::{COUNT, PAUSE, SOME, SOME_BYTES, TIME, count, size, time};
 use super::keys::{OptionDefinition, key};
-use super::slot::one;
+use super::slot::slot;
 
 /// Limits on the keys of issuers and on tokens.
 pub type TokenLimits = OAuthLimits;
 
 #[rustfmt::skip]
 pub(super) const KEYS: &[OptionDefinition] = &[
-    key("auth.token_limits.refresh", |o| one(&mut o.auth.token_limits.refresh, PAUSE), "The age after which the keys of an issuer are fetched again."),
-    key("auth.token_limits.keep", |o| one(&mut o.auth.token_limits.keep, TIME), "How long the last fetched keys stay valid while their issuer is unreachable."),
-    key("auth.token_limits.confirm_no_keys", |o| one(&mut o.auth.token_limits.confirm_no_keys, TIME), "How long an issuer must return no usable key before its previous keys become invalid."),
-    key("auth.token_limits.unknown_key", |o| one(&mut o.auth.token_limits.unknown_key, TIME), "The minimum interval between two fetches caused by an unknown key id, per issuer."),
-    key("auth.token_limits.retry", |o| one(&mut o.auth.token_limits.retry, PAUSE), "The delay before a failed fetch is retried. It doubles with each further failure."),
-    key("auth.token_limits.retry_max", |o| one(&mut o.auth.token_limits.retry_max, PAUSE), "The maximum delay between two retries."),
-    key("auth.token_limits.fetch_timeout", |o| one(&mut o.auth.token_limits.fetch_timeout, PAUSE), "The timeout of a fetch."),
-    key("auth.token_limits.max_answer", |o| one(&mut o.auth.token_limits.max_answer, SIZE.at_least(1)), "The maximum size of an issuer's response."),
-    key("auth.token_limits.max_keys", |o| one(&mut o.auth.token_limits.max_keys, COUNT.at_least(1)), "The maximum number of keys of one issuer."),
-    key("auth.token_limits.waiting", |o| one(&mut o.auth.token_limits.waiting, COUNT), "The maximum number of requests that wait for one fetch."),
-    key("auth.token_limits.max_token", |o| one(&mut o.auth.token_limits.max_token, SIZE.at_least(1)), "The maximum size of a token."),
-    key("auth.token_limits.verified", |o| one(&mut o.auth.token_limits.verified, COUNT), "The maximum number of verified tokens in the cache."),
+    key("auth.token_limits.refresh", |o| slot(&mut o.auth.token_limits.refresh, time(PAUSE)), "The age after which the keys of an issuer are fetched again."),
+    key("auth.token_limits.keep", |o| slot(&mut o.auth.token_limits.keep, time(TIME)), "How long the last fetched keys stay valid while their issuer is unreachable."),
+    key("auth.token_limits.confirm_no_keys", |o| slot(&mut o.auth.token_limits.confirm_no_keys, time(TIME)), "How long an issuer must return no usable key before its previous keys become invalid."),
+    key("auth.token_limits.unknown_key", |o| slot(&mut o.auth.token_limits.unknown_key, time(TIME)), "The minimum interval between two fetches caused by an unknown key id, per issuer."),
+    key("auth.token_limits.retry", |o| slot(&mut o.auth.token_limits.retry, time(PAUSE)), "The delay before a failed fetch is retried. It doubles with each further failure."),
+    key("auth.token_limits.retry_max", |o| slot(&mut o.auth.token_limits.retry_max, time(PAUSE)), "The maximum delay between two retries."),
+    key("auth.token_limits.fetch_timeout", |o| slot(&mut o.auth.token_limits.fetch_timeout, time(PAUSE)), "The timeout of a fetch."),
+    key("auth.token_limits.max_answer", |o| slot(&mut o.auth.token_limits.max_answer, size(SOME_BYTES)), "The maximum size of an issuer's response."),
+    key("auth.token_limits.max_keys", |o| slot(&mut o.auth.token_limits.max_keys, count(SOME)), "The maximum number of keys of one issuer."),
+    key("auth.token_limits.waiting", |o| slot(&mut o.auth.token_limits.waiting, count(COUNT)), "The maximum number of requests that wait for one fetch."),
+    key("auth.token_limits.max_token", |o| slot(&mut o.auth.token_limits.max_token, size(SOME_BYTES)), "The maximum size of a token."),
+    key("auth.token_limits.verified", |o| slot(&mut o.auth.token_limits.verified, count(COUNT)), "The maximum number of verified tokens in the cache."),
 ];
 
 /// Returns the authorizer for the issuers, or the invalid key and the reason.

@@ -60,6 +60,7 @@ fn another(key: &OptionKey) -> (String, String) {
         (_, "`all` or `permitted`") => &["permitted"],
         (_, "list: date") => &["2025-11-25", "2025-03-26"],
         (_, "list: origin") => &["https://a.example", "https://b.example:8443"],
+        (_, "list: header") => &["x-user-", "x-token-"],
         (_, "list: host") => &["a.example", "b.example:8443"],
         (_, "list: URL") => &["https://a.example", "http://localhost:5000/b"],
         (_, "list: text") => &["one", "two"],
@@ -140,6 +141,7 @@ const SAMPLE: &str = r#"
     require_origin_header = true
     open_to_all = true
     behind_proxy = true
+    identity_headers = ["x-user-"]
     trust_platform_identity = true
 
     [limits]
@@ -198,6 +200,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("BINDPOST_REQUIRE_ORIGIN_HEADER", "true"),
     ("BINDPOST_OPEN_TO_ALL", "true"),
     ("BINDPOST_BEHIND_PROXY", "true"),
+    ("BINDPOST_IDENTITY_HEADERS", "x-user-"),
     ("BINDPOST_TRUST_PLATFORM_IDENTITY", "true"),
     ("BINDPOST_LIMITS__CALL_TIMEOUT", "never"),
     ("BINDPOST_LIMITS__RUNNING_CALLS", "16"),
@@ -248,6 +251,7 @@ fn in_rust() -> Options {
         .require_origin_header(true)
         .open_to_all(true)
         .behind_proxy(true)
+        .identity_headers(["x-user-"])
         .trust_platform_identity(true)
         .limits(|limits| {
             limits.call_timeout = None;
@@ -293,6 +297,7 @@ async fn all_three_ways_give_the_same_server_and_settings() {
         assert_eq!(settings.path, "/v1/mcp");
         assert_eq!(settings.sse_paths, Some(("/v1/sse".to_owned(), "/v1/message".to_owned())));
         assert_eq!(settings.allowed_hosts, ["api.example"]);
+        assert_eq!(settings.identity_headers, ["x-user-"]);
         assert_eq!(settings.allowed_origins, ["https://a.example", "https://b.example"]);
         assert!(settings.require_origin && settings.json_only);
         assert!(settings.open_to_all && settings.behind_proxy && settings.trust_platform_identity);

@@ -191,6 +191,7 @@ fn texts_with_an_invalid_format_are_rejected() {
             &["https://a.example", "http://[::1]:3000", "vscode-webview://abc", "https://a.example/"][..],
             &["*", "a.example", "https://a.example/x", "https://", "null", "https://*.a.example"][..],
         ),
+        ("identity_headers", &["x-user-", "X-Token"], &["", "x user", "x-user:"]),
         (
             "allowed_hosts",
             &["*", "a.example", "a.example:1", "[::1]:1", "10.0.0.1"],
