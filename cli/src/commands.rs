@@ -10,7 +10,13 @@ pub(crate) mod search_service;
 use std::io::Write as _;
 use std::net::IpAddr;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
+use bindpost::http::{self, BoundListener, Settings};
+
+use crate::flags::HttpFlags;
+
+/// The default port. It is the port of Core Tools.
+const PORT: u16 = 7071;
 
 /// Prints a line to stderr. A closed stderr is ignored: it is no reason to stop.
 fn print_stderr(line: std::fmt::Arguments<'_>) {
@@ -19,12 +25,8 @@ fn print_stderr(line: std::fmt::Arguments<'_>) {
 
 /// Checks the access flags. Without authentication, only loopback addresses and loopback names of
 /// `--allow-host` are accepted, unless `--without-auth` is given.
-fn check_access_flags(
-    host: &str,
-    without_auth: bool,
-    allow_host: &[String],
-    allow_origin: &[String],
-) -> anyhow::Result<()> {
+fn check_access_flags(flags: &HttpFlags) -> anyhow::Result<()> {
+    let HttpFlags { host, without_auth, allow_host, .. } = flags;
     if !is_loopback(host) && !without_auth {
         bail!(
             "--host {host}: other machines can reach it, and without authentication every caller may call everything\n  \
@@ -42,16 +44,38 @@ fn check_access_flags(
              everything\n  fix: remove --allow-host, or add --without-auth if that is intended"
         );
     }
+    check_origins(flags)
+}
+
+/// Checks the values of `--allow-origin`.
+fn check_origins(flags: &HttpFlags) -> anyhow::Result<()> {
     let is_origin = |origin: &str| {
         let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         host.is_some_and(|host| !host.is_empty() && !host.contains(['/', ' ']))
     };
-    if let Some(origin) = allow_origin.iter().find(|origin| !is_origin(origin)) {
+    if let Some(origin) = flags.allow_origin.iter().find(|origin| !is_origin(origin)) {
         bail!(
             "--allow-origin {origin}: not an origin\n  fix: write it as the browser does: https://example.com"
         );
     }
     Ok(())
+}
+
+/// Listens on the address of the flags. Without `--port`, the port is `default_port`.
+async fn bind(flags: &HttpFlags, default_port: u16) -> anyhow::Result<BoundListener> {
+    http::bind((flags.host.as_str(), flags.port.unwrap_or(default_port)))
+        .await
+        .map_err(|error| anyhow!("{error}\n  fix: choose another port with --port N, or --port 0 for any"))
+}
+
+/// Returns the HTTP settings of the flags.
+fn settings(flags: &HttpFlags) -> Settings {
+    Settings {
+        allowed_hosts: flags.allow_host.clone(),
+        allowed_origins: flags.allow_origin.clone(),
+        open_to_all: flags.without_auth,
+        ..Settings::default()
+    }
 }
 
 /// Returns whether the address is a loopback address.

@@ -5,6 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+/// An app may set its port, so `run` has another default.
+const RUN_PORT: &str =
+    "Port to listen on; 0 chooses a free port [default: the port in local.settings.json, or 7071]";
+
 /// Turn functions into MCP servers.
 #[derive(Debug, Parser)]
 #[command(
@@ -35,33 +39,41 @@ pub(crate) enum CliCommand {
     Exec(ExecFlags),
 }
 
+/// The flags of every command that serves MCP.
 #[derive(Debug, Args)]
-pub(crate) struct RunFlags {
-    /// Folder of the app, which contains its host.json
-    #[arg(default_value = ".")]
-    pub(crate) app: PathBuf,
+pub(crate) struct HttpFlags {
     /// Serve stdin and stdout instead of HTTP
-    #[arg(long, conflicts_with_all = ["host", "port", "require_key", "without_auth", "allow_host", "allow_origin"])]
+    #[arg(long, conflicts_with_all = ["host", "port", "without_auth", "allow_host", "allow_origin"])]
     pub(crate) stdio: bool,
-    /// Address to listen on. An address that other machines can reach requires a key
+    /// Address to listen on. One that other machines can reach requires keys (`run`) or --without-auth
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) host: String,
-    /// Port to listen on; 0 chooses a free port [default: the port in local.settings.json, or 7071]
+    /// Port to listen on; 0 chooses a free port [default: 7071]
     #[arg(long, short)]
     pub(crate) port: Option<u16>,
-    /// Require a key on loopback addresses too
-    #[arg(long, conflicts_with = "without_auth")]
-    pub(crate) require_key: bool,
     /// Serve other machines (--host, --allow-host) without authentication: every caller may call everything
     #[arg(long)]
     pub(crate) without_auth: bool,
     /// Additional host name to serve besides the loopback names; `*` allows all (repeatable). Requires
-    /// a key
+    /// keys (`run`) or --without-auth
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_host: Vec<String>,
     /// Origin whose web pages may call the server, such as https://example.com (repeatable)
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(mut_arg("port", |port| port.help(RUN_PORT)))]
+pub(crate) struct RunFlags {
+    /// Folder of the app, which contains its host.json
+    #[arg(default_value = ".")]
+    pub(crate) app: PathBuf,
+    #[command(flatten)]
+    pub(crate) http: HttpFlags,
+    /// Require a key on loopback addresses too
+    #[arg(long, conflicts_with_all = ["without_auth", "stdio"])]
+    pub(crate) require_key: bool,
     /// Trust the headers in which App Service or Container Apps pass
     /// the authenticated user (X-MS-CLIENT-PRINCIPAL…)
     #[arg(long, conflicts_with = "stdio")]
@@ -178,27 +190,10 @@ pub(crate) struct OpenapiFlags {
     /// Allow credentials over plain HTTP to another machine
     #[arg(long)]
     pub(crate) allow_plain: bool,
-    /// Serve stdin and stdout instead of HTTP
-    #[arg(long, conflicts_with_all = ["host", "port", "without_auth", "allow_host", "allow_origin", "json"])]
-    pub(crate) stdio: bool,
-    /// Address to listen on
-    #[arg(long, default_value = "127.0.0.1")]
-    pub(crate) host: String,
-    /// Port to listen on; 0 chooses a free port
-    #[arg(long, short, default_value_t = 7071)]
-    pub(crate) port: u16,
-    /// Serve other machines (--host, --allow-host) without authentication: every caller may call everything
-    #[arg(long)]
-    pub(crate) without_auth: bool,
-    /// Additional host name to serve besides the loopback names; `*` allows
-    /// all (repeatable). Requires --without-auth
-    #[arg(long, value_name = "HOST")]
-    pub(crate) allow_host: Vec<String>,
-    /// Origin whose web pages may call the server, such as https://example.com (repeatable)
-    #[arg(long, value_name = "ORIGIN")]
-    pub(crate) allow_origin: Vec<String>,
+    #[command(flatten)]
+    pub(crate) http: HttpFlags,
     /// Print the server's details as one line of JSON on stdout instead of the start screen
-    #[arg(long)]
+    #[arg(long, conflicts_with = "stdio")]
     pub(crate) json: bool,
 }
 
@@ -214,30 +209,13 @@ pub(crate) struct ExecFlags {
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoFlags {
-    /// Serve stdin and stdout instead of HTTP
-    #[arg(long, conflicts_with_all = ["host", "port", "stateless", "json_only", "allow_host", "allow_origin"])]
-    pub(crate) stdio: bool,
-    /// Address to listen on
-    #[arg(long, default_value = "127.0.0.1")]
-    pub(crate) host: String,
-    /// Port to listen on; 0 chooses a free port
-    #[arg(long, short, default_value_t = 7071)]
-    pub(crate) port: u16,
-    /// Serve other machines (--host, --allow-host) without authentication: every caller may call everything
-    #[arg(long)]
-    pub(crate) without_auth: bool,
-    /// Additional host name to serve besides the loopback names; `*` allows
-    /// all (repeatable). Requires --without-auth
-    #[arg(long, value_name = "HOST")]
-    pub(crate) allow_host: Vec<String>,
-    /// Origin whose web pages may call the server, such as https://example.com (repeatable)
-    #[arg(long, value_name = "ORIGIN")]
-    pub(crate) allow_origin: Vec<String>,
+    #[command(flatten)]
+    pub(crate) http: HttpFlags,
     /// Serve every revision without sessions
-    #[arg(long)]
+    #[arg(long, conflicts_with = "stdio")]
     pub(crate) stateless: bool,
     /// Respond with JSON only: no streams and no requests to the client
-    #[arg(long)]
+    #[arg(long, conflicts_with = "stdio")]
     pub(crate) json_only: bool,
 }
 
@@ -275,26 +253,54 @@ pub(crate) struct SearchFlags {
     /// Maximum size of one result in bytes. Longer lists are cut and continue with a cursor
     #[arg(long, value_name = "BYTES", default_value_t = bindpost_azure_search::ANSWER_BYTES)]
     pub(crate) answer_budget: usize,
-    /// Serve stdin and stdout instead of HTTP
-    #[arg(long, conflicts_with_all = ["host", "port", "without_auth", "allow_host", "allow_origin", "json"])]
-    pub(crate) stdio: bool,
-    /// Address to listen on
-    #[arg(long, default_value = "127.0.0.1")]
-    pub(crate) host: String,
-    /// Port to listen on; 0 chooses a free port
-    #[arg(long, short, default_value_t = 7071)]
-    pub(crate) port: u16,
-    /// Serve other machines (--host, --allow-host) without authentication: every caller may call everything
-    #[arg(long)]
-    pub(crate) without_auth: bool,
-    /// Additional host name to serve besides the loopback names; `*` allows
-    /// all (repeatable). Requires --without-auth
-    #[arg(long, value_name = "HOST")]
-    pub(crate) allow_host: Vec<String>,
-    /// Origin whose web pages may call the server, such as https://example.com (repeatable)
-    #[arg(long, value_name = "ORIGIN")]
-    pub(crate) allow_origin: Vec<String>,
+    #[command(flatten)]
+    pub(crate) http: HttpFlags,
     /// Print the server's details as one line of JSON on stdout instead of the start screen
-    #[arg(long)]
+    #[arg(long, conflicts_with = "stdio")]
     pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn parses(arguments: &str) -> bool {
+        CliFlags::try_parse_from(arguments.split(' ')).is_ok()
+    }
+
+    #[test]
+    fn stdio_excludes_the_flags_of_http() {
+        CliFlags::command().debug_assert();
+        for command in ["demo", "run", "openapi x.json", "search"] {
+            assert!(parses(&format!("bindpost {command} --stdio")), "{command}");
+            let all = "--host 127.0.0.1 --port 0 --without-auth --allow-host a --allow-origin b";
+            assert!(parses(&format!("bindpost {command} {all}")), "{command}");
+            for flag in
+                ["--host 127.0.0.1", "-p 0", "--without-auth", "--allow-host a", "--allow-origin https://a"]
+            {
+                assert!(!parses(&format!("bindpost {command} --stdio {flag}")), "{command} {flag}");
+            }
+        }
+        for further in ["demo --stateless", "demo --json-only", "run --require-key", "search --json"] {
+            assert!(!parses(&format!("bindpost {further} --stdio")), "{further}");
+        }
+    }
+
+    #[test]
+    fn only_the_port_of_run_has_a_help_of_its_own() {
+        let help = |command: &str, flag: &str| {
+            let all = CliFlags::command();
+            let flag = all.find_subcommand(command).unwrap().get_arguments().find(|arg| arg.get_id() == flag);
+            flag.unwrap().get_help().unwrap().to_string()
+        };
+        for command in ["run", "openapi", "search"] {
+            for flag in ["stdio", "host", "without_auth", "allow_host", "allow_origin"] {
+                assert_eq!(help(command, flag), help("demo", flag));
+            }
+        }
+        assert!(help("demo", "port").ends_with("[default: 7071]"));
+        assert!(help("run", "port").ends_with("[default: the port in local.settings.json, or 7071]"));
+    }
 }

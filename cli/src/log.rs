@@ -13,6 +13,8 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer};
 
+use crate::screen::TerminalStyle;
+
 /// Starts the log of `bindpost run`. It contains the logs of the functions and, on a
 /// terminal, the MCP requests.
 pub(crate) fn start_for_functions() {
@@ -22,18 +24,18 @@ pub(crate) fn start_for_functions() {
         false => "warn,function=info,worker=info,host=info",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usual));
-    let color = is_terminal && std::env::var_os("NO_COLOR").is_none();
+    let style = TerminalStyle::detect();
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .with_ansi(color)
-        .event_format(LineFormat { color });
+        .with_ansi(style.color)
+        .event_format(LineFormat { style });
     tracing_subscriber::registry().with(filter).with(RequestLayer).with(lines).init();
 }
 
 /// Starts the log of any other command.
 pub(crate) fn start() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    let color = std::io::stderr().is_terminal();
+    let color = TerminalStyle::detect().color;
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(color).with_env_filter(filter).init();
 }
 
@@ -76,7 +78,7 @@ impl Visit for RequestVisitor {
 
 /// Writes one event per line: time, level sign, name, message.
 struct LineFormat {
-    color: bool,
+    style: TerminalStyle,
 }
 
 #[derive(Default)]
@@ -128,10 +130,7 @@ where
             Level::WARN => ("!", "33"),
             _ => (" ", "0"),
         };
-        let paint = |code: &str, text: &str| match self.color {
-            true => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
-            false => text.to_owned(),
-        };
+        let paint = |code: &str, text: &str| self.style.with(code, text);
         let time = chrono::Local::now().format("%H:%M:%S%.3f").to_string();
         write!(out, " {} {} ", paint("2", &time), paint(code, sign))?;
         if let Some(duration) = said.duration_ms {

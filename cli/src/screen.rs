@@ -1,6 +1,7 @@
-//! The start screen of `bindpost run`. It shows the entries, their addresses and warnings.
+//! The start screen of `bindpost run`, and what all screens use: tables, colors and the width of the terminal.
 
 use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 
 use bindpost_azure_functions::{AppReport, ArgumentRow};
 
@@ -17,15 +18,12 @@ pub(crate) struct StartScreen<'a> {
     pub(crate) auth: &'a str,
     pub(crate) revisions: &'a str,
     pub(crate) ready_ms: u128,
-    /// Width of the terminal in columns.
-    pub(crate) width: usize,
-    pub(crate) color: bool,
+    pub(crate) style: TerminalStyle,
 }
 
 /// Draws the whole screen.
 pub(crate) fn draw(facts: &StartScreen<'_>) -> String {
-    let StartScreen { report, base, auth, revisions, ready_ms, width, color } = *facts;
-    let paint = TerminalStyle(color);
+    let StartScreen { report, base, auth, revisions, ready_ms, style: paint } = *facts;
     let mut out = String::new();
     let version = env!("CARGO_PKG_VERSION");
     let _ = writeln!(
@@ -55,7 +53,7 @@ pub(crate) fn draw(facts: &StartScreen<'_>) -> String {
         ];
         cells.map(|cell| cell.clone())
     });
-    table(&mut out, "TOOLS", ["NAME", "ARGUMENTS", "FUNCTION", "BINDINGS", "HINTS"], tools, width, paint);
+    table(&mut out, "TOOLS", ["NAME", "ARGUMENTS", "FUNCTION", "BINDINGS", "HINTS"], tools, paint);
     let resources = report.resources.iter().map(|resource| {
         let kind = resource.mime_type.clone().unwrap_or_default();
         [
@@ -66,7 +64,7 @@ pub(crate) fn draw(facts: &StartScreen<'_>) -> String {
             kind,
         ]
     });
-    table(&mut out, "RESOURCES", ["URI", "NAME", "FUNCTION", "BINDINGS", "TYPE"], resources, width, paint);
+    table(&mut out, "RESOURCES", ["URI", "NAME", "FUNCTION", "BINDINGS", "TYPE"], resources, paint);
     let prompts = report.prompts.iter().map(|prompt| {
         [
             prompt.name.clone(),
@@ -76,7 +74,7 @@ pub(crate) fn draw(facts: &StartScreen<'_>) -> String {
             String::new(),
         ]
     });
-    table(&mut out, "PROMPTS", ["NAME", "ARGUMENTS", "FUNCTION", "", ""], prompts, width, paint);
+    table(&mut out, "PROMPTS", ["NAME", "ARGUMENTS", "FUNCTION", "", ""], prompts, paint);
 
     for warning in &report.warnings {
         let _ = writeln!(out, "  {} {}", paint.yellow("!"), without_controls(&warning.message));
@@ -102,7 +100,6 @@ pub(crate) fn table<const N: usize>(
     title: &str,
     heads: [&str; N],
     rows: impl Iterator<Item = [String; N]>,
-    width: usize,
     paint: TerminalStyle,
 ) {
     let all: Vec<[String; N]> = rows.map(|row| row.map(|cell| shorten(&without_controls(&cell)))).collect();
@@ -123,7 +120,7 @@ pub(crate) fn table<const N: usize>(
     let total = |columns: &[usize]| -> usize {
         2 + columns.iter().filter_map(|at| widths.get(*at)).map(|width| width + 2).sum::<usize>()
     };
-    while columns.len() > 2 && total(&columns) > width {
+    while columns.len() > 2 && total(&columns) > paint.width {
         columns.pop();
     }
     let _ = writeln!(out, "  {} ({})", paint.bold(title), all.len());
@@ -161,12 +158,24 @@ pub(crate) fn without_controls(text: &str) -> String {
     text.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).collect()
 }
 
+/// What the terminal shows: the number of columns, and whether it has colors.
 #[derive(Clone, Copy)]
-pub(crate) struct TerminalStyle(pub(crate) bool);
+pub(crate) struct TerminalStyle {
+    pub(crate) width: usize,
+    pub(crate) color: bool,
+}
 
 impl TerminalStyle {
-    fn with(self, code: &str, text: &str) -> String {
-        if self.0 { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    /// Returns the style of stderr.
+    pub(crate) fn detect() -> TerminalStyle {
+        let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(140);
+        let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        TerminalStyle { width, color }
+    }
+
+    /// Returns the text between the control sequence with this code and that which ends it.
+    pub(crate) fn with(self, code: &str, text: &str) -> String {
+        if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
     pub(crate) fn bold(self, text: &str) -> String {
@@ -215,7 +224,8 @@ mod tests {
 
     fn screen(report: &AppReport, width: usize) -> String {
         let base = "http://127.0.0.1:7071";
-        draw(&StartScreen { report, base, auth: "open", revisions: "all", ready_ms: 1, width, color: false })
+        let style = TerminalStyle { width, color: false };
+        draw(&StartScreen { report, base, auth: "open", revisions: "all", ready_ms: 1, style })
     }
 
     #[test]

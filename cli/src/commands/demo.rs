@@ -2,33 +2,27 @@
 
 use std::time::Duration;
 
-use anyhow::anyhow;
-use bindpost::http::{self, SessionMode, Settings};
+use bindpost::http::{SessionMode, Settings};
 use bindpost::protocol::Revision;
 use bindpost::protocol::client::ElicitParams;
 use bindpost::{Context, Server, ToolError, entries, prompt, resource, stdio, tool};
 use serde_json::{Value, json};
 
-use super::{check_access_flags, print_stderr};
+use super::{PORT, bind, check_access_flags, print_stderr, settings};
 use crate::flags::DemoFlags;
 
 pub(crate) async fn run(flags: DemoFlags) -> anyhow::Result<()> {
     let server = server()?;
-    if flags.stdio {
+    if flags.http.stdio {
         return Ok(stdio::serve_stdio(&server).await?);
     }
-    check_access_flags(&flags.host, flags.without_auth, &flags.allow_host, &flags.allow_origin)?;
+    check_access_flags(&flags.http)?;
     let settings = Settings {
-        allowed_hosts: flags.allow_host,
-        allowed_origins: flags.allow_origin,
         sessions: if flags.stateless { SessionMode::Off } else { SessionMode::Required },
         json_only: flags.json_only,
-        open_to_all: flags.without_auth,
-        ..Settings::default()
+        ..settings(&flags.http)
     };
-    let bound = http::bind((flags.host.as_str(), flags.port))
-        .await
-        .map_err(|error| anyhow!("{error}\n  fix: choose another port with --port N, or --port 0 for any"))?;
+    let bound = bind(&flags.http, PORT).await?;
     let revisions =
         Revision::ALL.iter().rev().map(|revision| revision.as_str()).collect::<Vec<_>>().join(", ");
     print_stderr(format_args!("bindpost {} demo", env!("CARGO_PKG_VERSION")));

@@ -1,18 +1,18 @@
 //! `bindpost openapi`: the operations of an OpenAPI document as an MCP server.
 
 use std::io::{self, Write as _};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::{anyhow, bail};
-use bindpost::http::{self, Settings};
 use bindpost::{Server, stdio};
-use bindpost_azure_search::EntraCredential;
+use bindpost_azure_hosting::identity::EntraCredential;
 use bindpost_mcp_openapi::{Bridge, Credential, Document, LoadOptions, OperationSelection, Secret, Upstream};
 use serde_json::{Value, json};
 
-use super::{check_access_flags, print_stderr};
+use super::{PORT, bind, check_access_flags, is_loopback, print_stderr, settings};
 use crate::flags::OpenapiFlags;
+use crate::screen::without_controls;
 
 /// Environment variable of the secret. It is not a flag, because every user can list the flags of processes.
 const SECRET: &str = "BINDPOST_UPSTREAM_SECRET";
@@ -20,8 +20,8 @@ const SECRET: &str = "BINDPOST_UPSTREAM_SECRET";
 const MAX_WARNINGS: usize = 10;
 
 pub(crate) async fn run(flags: OpenapiFlags) -> anyhow::Result<()> {
-    if !flags.stdio {
-        check_access_flags(&flags.host, flags.without_auth, &flags.allow_host, &flags.allow_origin)?;
+    if !flags.http.stdio {
+        check_access_flags(&flags.http)?;
     }
     let secret = std::env::var(SECRET).ok().filter(|secret| !secret.is_empty());
     let credential = credential(&flags, secret)?;
@@ -61,21 +61,13 @@ pub(crate) async fn run(flags: OpenapiFlags) -> anyhow::Result<()> {
     }
     let bridge = builder.build().map_err(|error| anyhow!("{error}"))?;
     let server = server(&bridge, &title, &version)?;
-    if flags.stdio {
+    if flags.http.stdio {
         greet(&flags, &bridge, &title, &base, None)?;
         return Ok(stdio::serve_stdio(&server).await?);
     }
-    let settings = Settings {
-        allowed_hosts: flags.allow_host.clone(),
-        allowed_origins: flags.allow_origin.clone(),
-        open_to_all: flags.without_auth,
-        ..Settings::default()
-    };
-    let bound = http::bind((flags.host.as_str(), flags.port))
-        .await
-        .map_err(|error| anyhow!("{error}\n  fix: choose another port with --port N, or --port 0 for any"))?;
+    let bound = bind(&flags.http, PORT).await?;
     greet(&flags, &bridge, &title, &base, Some(bound.local_addr()))?;
-    Ok(bound.serve(server, settings).await?)
+    Ok(bound.serve(server, settings(&flags.http)).await?)
 }
 
 fn server(bridge: &Bridge, title: &str, version: &str) -> anyhow::Result<Server> {
@@ -178,9 +170,8 @@ fn check_plain(flags: &OpenapiFlags, base: &str, credential: &Credential) -> any
         Some(address) => address.split(']').next().unwrap_or_default(),
         None => authority.split(':').next().unwrap_or_default(),
     };
-    let loopback = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
     let sends = !matches!(credential, Credential::None) || !flags.pass_header.is_empty();
-    if sends && !loopback && !flags.allow_plain {
+    if sends && !is_loopback(host) && !flags.allow_plain {
         bail!(
             "{base} is plain HTTP to another machine: the credential would be sent unencrypted\n  \
              fix: use https://, or add --allow-plain if that is intended"
@@ -191,7 +182,7 @@ fn check_plain(flags: &OpenapiFlags, base: &str, credential: &Credential) -> any
 
 /// Replaces control characters of a text of the document and truncates it, for the terminal.
 fn printable(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).take(400).collect()
+    without_controls(text).chars().take(400).collect()
 }
 
 fn greet(

@@ -1,24 +1,20 @@
 //! `bindpost run`: an Azure Functions app as an MCP server.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::time::Instant;
 
 use anyhow::{anyhow, bail};
-use bindpost::http::{self, BoundListener};
 use bindpost::protocol::Revision;
 use bindpost_azure_functions::app::{App, settings::process_environment};
 use bindpost_azure_functions::{AccessPolicy, AppReport, Host, HostError, HostOptions, KeyRequirement};
 use serde_json::json;
 
-use super::{first_public_name, is_loopback, print_stderr, until_interrupted};
+use super::{PORT, bind, check_origins, first_public_name, is_loopback, print_stderr, until_interrupted};
 use crate::flags::RunFlags;
 use crate::progress::ProgressPrinter;
-use crate::screen::{self, StartScreen};
-
-/// The default port of Core Tools.
-const PORT: u16 = 7071;
+use crate::screen::{self, StartScreen, TerminalStyle};
 
 pub(crate) async fn run(flags: RunFlags) -> anyhow::Result<()> {
     let begin = Instant::now();
@@ -27,9 +23,9 @@ pub(crate) async fn run(flags: RunFlags) -> anyhow::Result<()> {
     let access = access_settings(&flags)?;
     let requires_key = access.requires_key(&app);
     // The port is bound first, so that a port in use fails at once, before workers start.
-    let bound = match flags.stdio {
+    let bound = match flags.http.stdio {
         true => None,
-        false => Some(bind(&flags, &app).await?),
+        false => Some(bind(&flags.http, app.local.port.unwrap_or(PORT)).await?),
     };
     let options = HostOptions {
         install: !flags.no_install,
@@ -61,35 +57,22 @@ fn without_causes(error: HostError) -> anyhow::Error {
     anyhow!("{error}")
 }
 
-async fn bind(flags: &RunFlags, app: &App) -> anyhow::Result<BoundListener> {
-    let port = flags.port.or(app.local.port).unwrap_or(PORT);
-    http::bind((flags.host.as_str(), port))
-        .await
-        .map_err(|error| anyhow!("{error}\n  fix: choose another port with --port N, or --port 0 for any"))
-}
-
 /// Returns the access policy. Loopback needs no key. Other addresses and other names of `--allow-host`
 /// need a key, unless the app or `--without-auth` allows access without one.
 fn access_settings(flags: &RunFlags) -> anyhow::Result<AccessPolicy> {
-    let is_private = is_loopback(&flags.host) && first_public_name(&flags.allow_host).is_none();
+    let http = &flags.http;
+    let is_private = is_loopback(&http.host) && first_public_name(&http.allow_host).is_none();
     let keys = match flags.require_key {
         true => KeyRequirement::Always,
-        false if is_private || flags.without_auth => KeyRequirement::Never,
+        false if is_private || http.without_auth => KeyRequirement::Never,
         false => KeyRequirement::AsTheLevelSays,
     };
-    for origin in &flags.allow_origin {
-        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        if host.is_none_or(|host| host.is_empty() || host.contains(['/', ' '])) {
-            bail!(
-                "--allow-origin {origin}: not an origin\n  fix: write it as the browser does: https://example.com"
-            );
-        }
-    }
+    check_origins(http)?;
     Ok(AccessPolicy {
         keys,
         trusts_platform: flags.platform_identity,
-        allowed_hosts: flags.allow_host.clone(),
-        allowed_origins: flags.allow_origin.clone(),
+        allowed_hosts: http.allow_host.clone(),
+        allowed_origins: http.allow_origin.clone(),
     })
 }
 
@@ -127,11 +110,8 @@ fn greet(
         true => "key required in the header x-functions-key; the keys are in .bindpost/keys of the app",
         false => "open: no key required",
     };
-    let is_terminal = io::stderr().is_terminal();
-    let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(140);
-    let color = is_terminal && std::env::var_os("NO_COLOR").is_none();
-    let revisions = revisions.join(", ");
-    let facts = StartScreen { report, base: &base, auth, revisions: &revisions, ready_ms, width, color };
+    let (revisions, style) = (revisions.join(", "), TerminalStyle::detect());
+    let facts = StartScreen { report, base: &base, auth, revisions: &revisions, ready_ms, style };
     print_stderr(format_args!("{}", screen::draw(&facts)));
     Ok(())
 }

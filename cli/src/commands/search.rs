@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{anyhow, bail};
-use bindpost::http::{self, BoundListener, Settings};
 use bindpost::stdio;
+use bindpost_azure_hosting::identity::EntraCredential;
 use bindpost_azure_search::{
-    EmbeddedOptions, EmbeddedService, EntraCredential, Kind, SearchClient, SearchServer, ServerOverview,
-    ServiceFailure, api, api_key_credential, is_local, remote_client, sample,
+    EmbeddedOptions, EmbeddedService, Kind, SearchClient, SearchServer, ServerOverview, ServiceFailure,
+    TOKEN_RESOURCE, api, api_key_credential, is_local, remote_client, sample,
 };
 use bindpost_mcp_openapi::{Credential, Document, LoadOptions};
 use serde_json::Value;
 
 use self::greeting::{IndexRow, SearchStartScreen, StartWarning};
-use super::check_access_flags;
+use super::{PORT, bind, check_access_flags, settings};
 use crate::flags::SearchFlags;
 
 /// Environment variables of the service's key, in order of precedence.
@@ -25,9 +25,12 @@ const KEYS: [&str; 2] = ["AZURE_SEARCH_API_KEY", "AZURE_SEARCH_KEY"];
 pub(crate) async fn run(flags: SearchFlags) -> anyhow::Result<()> {
     let begin = Instant::now();
     // The port is bound first, so that a port in use fails at once.
-    let bound = match flags.stdio {
+    let bound = match flags.http.stdio {
         true => None,
-        false => Some(bind(&flags).await?),
+        false => {
+            check_access_flags(&flags.http)?;
+            Some(bind(&flags.http, PORT).await?)
+        }
     };
     let document = document(&flags).await?;
     let (client, embedded) = service(&flags).await?;
@@ -74,29 +77,13 @@ pub(crate) async fn run(flags: SearchFlags) -> anyhow::Result<()> {
                 ready_ms: begin.elapsed().as_millis(),
             };
             greeting::print_start_screen(&facts, flags.json)?;
-            bound.serve(server.server().clone(), settings(flags)).await
+            bound.serve(server.server().clone(), settings(&flags.http)).await
         }
     };
     if let Some(embedded) = embedded {
         embedded.stop().await?;
     }
     Ok(served?)
-}
-
-async fn bind(flags: &SearchFlags) -> anyhow::Result<BoundListener> {
-    check_access_flags(&flags.host, flags.without_auth, &flags.allow_host, &flags.allow_origin)?;
-    http::bind((flags.host.as_str(), flags.port))
-        .await
-        .map_err(|error| anyhow!("{error}\n  fix: choose another port with --port N, or --port 0 for any"))
-}
-
-fn settings(flags: SearchFlags) -> Settings {
-    Settings {
-        allowed_hosts: flags.allow_host,
-        allowed_origins: flags.allow_origin,
-        open_to_all: flags.without_auth,
-        ..Settings::default()
-    }
 }
 
 /// Loads the API description: the built-in one, or that of `--spec`.
@@ -143,8 +130,8 @@ fn credential(endpoint: &str) -> anyhow::Result<Credential> {
     }
     if !is_local(endpoint) {
         let lookup = |name: &str| std::env::var(name).ok();
-        let tokens = EntraCredential::from_variables(&lookup).map_err(|error| anyhow!("{error}"))?;
-        return Ok(Credential::Source(Arc::new(tokens)));
+        let tokens = EntraCredential::for_resource(TOKEN_RESOURCE, &lookup);
+        return Ok(Credential::Source(Arc::new(tokens.map_err(|error| anyhow!("{error}"))?)));
     }
     bail!(
         "--endpoint {endpoint}: no key for this service\n  \

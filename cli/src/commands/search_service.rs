@@ -1,7 +1,6 @@
 //! `bindpost search-service`: an embedded search service with the REST API of Azure AI Search.
 
 use std::io::{self, Write as _};
-use std::net::IpAddr;
 
 use anyhow::{Context as _, anyhow, bail};
 use bindpost_azure_search_service::{SearchService, ServiceOptions};
@@ -9,12 +8,11 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::{print_stderr, until_interrupted};
+use super::{is_loopback, print_stderr, until_interrupted};
 use crate::flags::SearchServiceFlags as Flags;
 
 pub(crate) async fn run(flags: Flags) -> anyhow::Result<()> {
-    let loopback = flags.host == "localhost" || flags.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
-    if flags.without_keys && !loopback {
+    if flags.without_keys && !is_loopback(&flags.host) {
         bail!(
             "--host {}: other machines can reach it, and --without-keys lets every caller do everything\n  \
              fix: remove --host or --without-keys",

@@ -1,7 +1,7 @@
 //! Output of `bindpost search` when it is ready: a screen for people, or a line of JSON for programs.
 
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 
 use bindpost::protocol::Revision;
 use bindpost_azure_search::{EmbeddedService, ServerOverview};
@@ -62,9 +62,7 @@ pub(super) fn print_start_screen(facts: &SearchStartScreen<'_>, as_json: bool) -
         let mut out = io::stdout().lock();
         return writeln!(out, "{}", line(facts)).and_then(|()| out.flush());
     }
-    let color = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(140);
-    super::super::print_stderr(format_args!("{}", screen(facts, width, TerminalStyle(color))));
+    super::super::print_stderr(format_args!("{}", screen(facts, TerminalStyle::detect())));
     Ok(())
 }
 
@@ -91,7 +89,7 @@ fn line(facts: &SearchStartScreen<'_>) -> Value {
     })
 }
 
-fn screen(facts: &SearchStartScreen<'_>, width: usize, paint: TerminalStyle) -> String {
+fn screen(facts: &SearchStartScreen<'_>, paint: TerminalStyle) -> String {
     let mut out = String::new();
     let revisions: Vec<&str> = Revision::ALL.iter().rev().map(|revision| revision.as_str()).collect();
     let (version, mcp) = (env!("CARGO_PKG_VERSION"), &facts.mcp);
@@ -150,16 +148,16 @@ fn screen(facts: &SearchStartScreen<'_>, width: usize, paint: TerminalStyle) -> 
         let documents = index.documents.map(|documents| documents.to_string());
         [index.name.clone(), documents.unwrap_or_default()]
     });
-    table(&mut out, "INDEXES", ["NAME", "DOCUMENTS"], indexes, width, paint);
+    table(&mut out, "INDEXES", ["NAME", "DOCUMENTS"], indexes, paint);
     let tools = overview.tools.iter().map(|tool| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         [text(&tool["name"]), hints(&tool["annotations"]), text(&tool["description"])]
     });
-    table(&mut out, "TOOLS", ["NAME", "HINTS", "DESCRIPTION"], tools, width, paint);
+    table(&mut out, "TOOLS", ["NAME", "HINTS", "DESCRIPTION"], tools, paint);
     let resources = overview.resources.iter().chain(&overview.templates).map(|uri| [uri.clone()]);
-    table(&mut out, "RESOURCES", ["URI"], resources, width, paint);
+    table(&mut out, "RESOURCES", ["URI"], resources, paint);
     let prompts = overview.prompts.iter().map(|name| [name.clone()]);
-    table(&mut out, "PROMPTS", ["NAME"], prompts, width, paint);
+    table(&mut out, "PROMPTS", ["NAME"], prompts, paint);
     out
 }
 
