@@ -5,6 +5,8 @@ mod bench;
 mod compare;
 mod conformance;
 mod cost;
+mod deny;
+mod dist;
 mod fuzz;
 mod interop;
 mod neighbours;
@@ -36,6 +38,13 @@ const COMMANDS: &[(&str, &str, Run)] = &[
         "figures about names and prose, of this repository or of another checkout: words [FOLDER]",
         tidy::words::run,
     ),
+    ("deny", "check licences, sources and duplicate versions of all dependencies", |_| deny::run()),
+    (
+        "dist",
+        "packages of a release in target/packages  [--profile dev|release|dist] [--program FILE]",
+        dist::run,
+    ),
+    ("licenses", "print the license texts of the crates in the program", |_| dist::print_licenses()),
     ("conformance", "official suite  [--set S] [--scenario NAME] [--url URL] [--keep]", conformance::run),
     ("interop", "test the servers with published clients", |_| interop::run()),
     ("search-tour", "test the embedded service with the clients of Azure AI Search", |_| search_tour::run()),

@@ -1,4 +1,4 @@
-//! Packages of pinned versions from npm and PyPI, each set in its own folder below `target/`.
+//! Packages of pinned versions from npm, PyPI and crates.io, each set in its own folder below `target/`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,18 @@ pub(crate) fn python(folder: &Path, requirements: &Path) -> Result<PathBuf> {
         workspace::run(pip.arg(requirements))
     })?;
     Ok(python)
+}
+
+/// Builds a program from crates.io with its own lock file, and returns the program.
+pub(crate) fn cargo(name: &str, version: &str) -> Result<PathBuf> {
+    let folder = workspace::target().join("tools").join(name);
+    install_once(&folder, version, || {
+        let mut cargo = workspace::cargo(&["install", name, "--version", version, "--locked", "--debug"]);
+        // Its dependencies are not those of the product, so they are built in a temporary folder.
+        cargo.env_remove("CARGO_TARGET_DIR").arg("--root").arg(&folder);
+        workspace::run(&mut cargo)
+    })?;
+    Ok(folder.join("bin").join(name))
 }
 
 /// Installs into an empty folder, unless a stamp file has the same versions.

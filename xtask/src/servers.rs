@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::workspace::{self, cargo};
+use crate::workspace;
 
 /// The timeout until a server prints its address. A function app starts its workers first.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,15 +26,11 @@ pub(crate) enum BuildProfile {
 impl BuildProfile {
     /// Builds packages of the product, and returns the folder of their programs.
     pub(crate) fn build(self, packages: &[&str]) -> Result<PathBuf> {
-        if matches!(self, Self::Dist) {
-            return workspace::build_dist(packages);
-        }
-        let mut command = cargo(&["build"]);
-        for package in packages {
-            command.args(["--package", package]);
-        }
-        workspace::run(&mut command)?;
-        Ok(workspace::target().join("debug"))
+        let profile = match self {
+            Self::Dist => "dist",
+            Self::Dev => "dev",
+        };
+        workspace::build(profile, packages)
     }
 }
 

@@ -22,6 +22,7 @@ use crate::workspace;
 /// Run a command from a clean checkout before you add it here.
 const KNOWN_COMMANDS: &[&str] = &[
     "cargo build",
+    "cargo install --path cli --locked",
     "cargo run -- demo",
     "cargo run -- run examples/snippets-python",
     "cargo run -- search",
@@ -32,11 +33,14 @@ const KNOWN_COMMANDS: &[&str] = &[
     "cargo xtask compare --measure",
     "cargo xtask compare openapi",
     "cargo xtask conformance --scenario server-stateless",
+    "cargo xtask dist",
+    "cargo xtask dist --profile dev",
     "cargo xtask fuzz --minutes 10",
     "cargo xtask fuzz --replay",
     "cargo xtask neighbours",
     "cargo xtask soak",
     "cargo xtask test",
+    "cargo xtask test --only dist",
     "cargo xtask test --only fmt,clippy,test",
     "cargo xtask words",
 ];
@@ -47,6 +51,18 @@ const CLOUD_ALLOWED: &[(&str, &str)] = &[];
 /// Lines that may hold a machine's path or a registry's host: (file, a part of the line).
 const MACHINE_ALLOWED: &[(&str, &str)] = &[];
 
+/// The members of a manifest that a registry shows.
+const REGISTRY_FIELDS: &[&str] = &[
+    "license",
+    "repository",
+    "homepage",
+    "documentation",
+    "readme",
+    "keywords",
+    "categories",
+    "rust_version",
+];
+
 /// Generated Rust files.
 const GENERATED: &[&str] = &[];
 
@@ -54,10 +70,13 @@ const CHECKS: &[fn(&Repository) -> Vec<TidyFinding>] = &[
     crates::layers,
     crates::names,
     crates::descriptions,
+    crates::published_crates_introduce_themselves,
     crates::dependencies_come_from_the_workspace,
+    crates::testing_is_for_tests,
     files::no_cloud_below_mcp,
     files::no_machine_paths,
     files::no_registry_hosts,
+    files::no_testing_in_products,
     files::long_files,
     words::unique_type_names,
     words::names_stand_alone,
@@ -65,6 +84,7 @@ const CHECKS: &[fn(&Repository) -> Vec<TidyFinding>] = &[
     words::no_fill_comments,
     words::folders_have_groups,
     lock::fuzz_is_in_step,
+    lock::rust_version_is_true,
     documents::commands,
     documents::dependency_table,
 ];
@@ -103,9 +123,11 @@ impl TidyFinding {
 }
 
 /// What the checks look at, read once.
+#[derive(Default)]
 struct Repository {
     files: Vec<RepositoryFile>,
     crates: Vec<WorkspaceCrate>,
+    dependencies: Vec<LockedPackage>,
 }
 
 /// A text file that git knows or would add; the path is relative to the root.
@@ -115,22 +137,43 @@ struct RepositoryFile {
 }
 
 /// A member of the workspace.
+#[derive(Default)]
 struct WorkspaceCrate {
     name: String,
     folder: String,
     description: String,
+    rust_version: String,
+    /// Whether `cargo publish` may upload it.
+    published: bool,
+    /// The members of its manifest that a registry shows, and that are not there.
+    missing_fields: Vec<&'static str>,
     /// Folders of the crates of this repository it depends on, for building or for tests.
     depends_on: Vec<String>,
+    /// Features that it enables in its dependencies, as `crate/feature`, for tests aside.
+    enables: Vec<String>,
+}
+
+/// A package of the lock file that is not of this repository.
+struct LockedPackage {
+    name: String,
+    version: String,
+    /// The oldest compiler it supports. Empty if it does not say.
+    rust_version: String,
 }
 
 impl Repository {
     fn read() -> Result<Self> {
         let files = Self::read_files(workspace::root())?;
-        let metadata =
-            workspace::output(&mut workspace::cargo(&["metadata", "--no-deps", "--format-version", "1"]))?;
-        let metadata: Value = serde_json::from_str(&metadata)?;
-        let crates = metadata["packages"].as_array().into_iter().flatten().map(WorkspaceCrate::read);
-        Ok(Self { files, crates: crates.collect() })
+        let metadata = workspace::metadata(&[])?;
+        let members = metadata["workspace_members"].as_array().context("cargo names no members")?;
+        let packages = metadata["packages"].as_array().into_iter().flatten();
+        let (crates, dependencies): (Vec<&Value>, Vec<&Value>) =
+            packages.partition(|package| members.contains(&package["id"]));
+        Ok(Self {
+            files,
+            crates: crates.into_iter().map(WorkspaceCrate::read).collect(),
+            dependencies: dependencies.into_iter().map(LockedPackage::read).collect(),
+        })
     }
 
     /// The text files that git tracks, or would add, in a checkout.
@@ -155,16 +198,40 @@ impl Repository {
 impl WorkspaceCrate {
     fn read(package: &Value) -> Self {
         let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
-        let dependencies = package["dependencies"].as_array().into_iter().flatten();
+        let is_missing = |key: &&str| {
+            let value = &package[*key];
+            value.is_null() || value.as_array().is_some_and(Vec::is_empty)
+        };
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let dependencies = list(&package["dependencies"]);
+        let normal = dependencies.iter().filter(|dependency| dependency["kind"] != "dev");
+        let enabled = normal.flat_map(|dependency| {
+            let name = dependency["name"].as_str().unwrap_or_default();
+            let features = list(&dependency["features"]).into_iter();
+            features.filter_map(move |feature| Some(format!("{name}/{}", feature.as_str()?)))
+        });
         Self {
             name: text("name"),
             folder: relative(&text("manifest_path")).trim_end_matches("/Cargo.toml").to_owned(),
             description: text("description"),
+            enables: enabled.collect(),
+            rust_version: text("rust_version"),
+            // `publish = false` is an empty list of registries.
+            published: package["publish"].is_null(),
+            missing_fields: REGISTRY_FIELDS.iter().copied().filter(is_missing).collect(),
             depends_on: dependencies
+                .iter()
                 .filter_map(|dependency| dependency["path"].as_str())
                 .map(relative)
                 .collect(),
         }
+    }
+}
+
+impl LockedPackage {
+    fn read(package: &Value) -> Self {
+        let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
+        Self { name: text("name"), version: text("version"), rust_version: text("rust_version") }
     }
 }
 

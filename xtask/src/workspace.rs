@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
 
 /// Returns the folder of the workspace's `Cargo.toml`.
 pub(crate) fn root() -> &'static Path {
@@ -24,15 +25,26 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
     command
 }
 
+/// Returns what `cargo metadata` says about the workspace and its dependencies.
+pub(crate) fn metadata(args: &[&str]) -> Result<Value> {
+    let text = output(cargo(&["metadata", "--locked", "--format-version", "1"]).args(args))?;
+    serde_json::from_str(&text).context("cargo metadata did not print JSON")
+}
+
 /// Builds packages of the product with the profile of packages and benchmarks, and returns the folder of
 /// the programs.
 pub(crate) fn build_dist(packages: &[&str]) -> Result<PathBuf> {
-    let mut command = cargo(&["build", "--profile", "dist"]);
+    build("dist", packages)
+}
+
+/// Builds packages of the product, and returns the folder of the programs.
+pub(crate) fn build(profile: &str, packages: &[&str]) -> Result<PathBuf> {
+    let mut command = cargo(&["build", "--profile", profile]);
     for package in packages {
         command.args(["--package", package]);
     }
     run(&mut command)?;
-    Ok(target().join("dist"))
+    Ok(target().join(if profile == "dev" { "debug" } else { profile }))
 }
 
 /// Builds programs of `bench/`, which is a separate workspace, and returns their folder.

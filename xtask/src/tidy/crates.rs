@@ -3,6 +3,9 @@
 use super::manifest::{self, DependencyOrigin};
 use super::{Repository, TidyFinding, WorkspaceCrate};
 
+/// Where a README of a single crate sends its readers.
+const MAIN_README: &str = "https://github.com/bindpost/bindpost#readme";
+
 /// Dependencies point up the page only: `cli → azure → mcp → net`.
 pub(super) fn layers(repository: &Repository) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
@@ -56,6 +59,31 @@ pub(super) fn descriptions(repository: &Repository) -> Vec<TidyFinding> {
         .collect()
 }
 
+/// A published crate has a README of its own, because a registry shows it without the rest of the repository.
+pub(super) fn published_crates_introduce_themselves(repository: &Repository) -> Vec<TidyFinding> {
+    let mut findings = Vec::new();
+    for krate in repository.crates.iter().filter(|krate| krate.published) {
+        let WorkspaceCrate { name, folder, .. } = krate;
+        if !krate.missing_fields.is_empty() {
+            findings.push(TidyFinding::error(
+                format!("{folder}/Cargo.toml"),
+                format!("{name} is published without {}", krate.missing_fields.join(", ")),
+                "add them as in the other manifests, or `publish = false`",
+            ));
+        }
+        let readme = format!("{folder}/README.md");
+        let text = repository.file(&readme).map_or("", |file| file.text.as_str());
+        if !text.starts_with(&format!("# {name}\n")) || !text.contains(MAIN_README) {
+            findings.push(TidyFinding::error(
+                readme,
+                "no README that a registry can show",
+                format!("begin with `# {name}`, say what it is, and link to {MAIN_README}"),
+            ));
+        }
+    }
+    findings
+}
+
 /// Versions live once, in the root manifest.
 pub(super) fn dependencies_come_from_the_workspace(repository: &Repository) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
@@ -72,6 +100,22 @@ pub(super) fn dependencies_come_from_the_workspace(repository: &Repository) -> V
                     ),
                 ));
             }
+        }
+    }
+    findings
+}
+
+/// Only tests enable the feature `testing`, so no program contains test support.
+pub(super) fn testing_is_for_tests(repository: &Repository) -> Vec<TidyFinding> {
+    let mut findings = Vec::new();
+    for krate in &repository.crates {
+        let testing = |feature: &&String| feature.starts_with("bindpost") && feature.ends_with("/testing");
+        for feature in krate.enables.iter().filter(testing) {
+            findings.push(TidyFinding::error(
+                format!("{}/Cargo.toml", krate.folder),
+                format!("{} enables {feature} outside of its tests", krate.name),
+                "enable the feature in [dev-dependencies]",
+            ));
         }
     }
     findings
@@ -94,8 +138,29 @@ fn name_for(folder: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Repository, WorkspaceCrate};
-    use super::{layers, name_for};
+    use super::super::{Repository, RepositoryFile, WorkspaceCrate};
+    use super::{MAIN_README, layers, name_for, published_crates_introduce_themselves, testing_is_for_tests};
+
+    fn krate(folder: &str, target: &str, enables: &[&str]) -> WorkspaceCrate {
+        WorkspaceCrate {
+            name: folder.into(),
+            folder: folder.into(),
+            depends_on: vec![target.into()],
+            enables: enables.iter().map(ToString::to_string).collect(),
+            ..WorkspaceCrate::default()
+        }
+    }
+
+    #[test]
+    fn only_tests_enable_the_test_support() {
+        let crates = vec![
+            krate("mcp/http", "mcp/server", &["tokio/test-util"]),
+            krate("azure/search", "mcp/server", &["serde/derive", "bindpost-mcp-server/testing"]),
+        ];
+        let findings = testing_is_for_tests(&Repository { crates, ..Repository::default() });
+        let places: Vec<&str> = findings.iter().map(|finding| finding.place.as_str()).collect();
+        assert_eq!(places, ["azure/search/Cargo.toml"]);
+    }
 
     #[test]
     fn names_follow_paths() {
@@ -110,12 +175,7 @@ mod tests {
 
     #[test]
     fn a_lower_layer_must_not_use_a_higher_one() {
-        let krate = |folder: &str, target: &str| WorkspaceCrate {
-            name: folder.into(),
-            folder: folder.into(),
-            description: String::new(),
-            depends_on: vec![target.into()],
-        };
+        let krate = |folder, target| krate(folder, target, &[]);
         let crates = vec![
             krate("mcp/http", "mcp/server"),
             krate("mcp/server", "azure/search"),
@@ -123,8 +183,30 @@ mod tests {
             krate("azure/search", "mcp/server"),
             krate("cli", "azure/search"),
         ];
-        let findings = layers(&Repository { files: Vec::new(), crates });
+        let findings = layers(&Repository { crates, ..Repository::default() });
         let places: Vec<&str> = findings.iter().map(|finding| finding.place.as_str()).collect();
         assert_eq!(places, ["mcp/server/Cargo.toml", "mcp/openapi/Cargo.toml"]);
+    }
+
+    #[test]
+    fn a_published_crate_has_a_readme_of_its_own() {
+        let krate = |folder: &str, published, missing_fields| WorkspaceCrate {
+            name: name_for(folder),
+            folder: folder.into(),
+            published,
+            missing_fields,
+            ..WorkspaceCrate::default()
+        };
+        let crates = vec![
+            krate("mcp/http", true, vec![]),
+            krate("mcp/server", true, vec!["keywords"]),
+            krate("xtask", false, vec!["readme"]),
+        ];
+        let text = format!("# bindpost-mcp-http\n\nHTTP. See {MAIN_README}.\n");
+        let files = vec![RepositoryFile { path: "mcp/http/README.md".into(), text }];
+        let findings =
+            published_crates_introduce_themselves(&Repository { files, crates, ..Repository::default() });
+        let places: Vec<&str> = findings.iter().map(|finding| finding.place.as_str()).collect();
+        assert_eq!(places, ["mcp/server/Cargo.toml", "mcp/server/README.md"]);
     }
 }

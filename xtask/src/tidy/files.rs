@@ -1,17 +1,25 @@
 //! Rules about the text of single files.
 
+use super::words::{is_product_source, lines_before_tests};
 use super::{CLOUD_ALLOWED, GENERATED, MACHINE_ALLOWED, Repository, RepositoryFile, TidyFinding};
+
+/// Names of the cloud and of the headers in which it names the user.
+const CLOUD_NAMES: &[&str] = &["azure", "x-ms-client-principal", "x-ms-token-"];
 
 /// Nothing below `mcp/` knows a cloud; only what a user reads in `mcp/bindpost` may mention it.
 pub(super) fn no_cloud_below_mcp(repository: &Repository) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in repository.files.iter().filter(|file| file.path.starts_with("mcp/")) {
-        for (number, line) in file.lines().filter(|(_, line)| line.to_lowercase().contains("azure")) {
+        let names_cloud = |line: &str| {
+            let line = line.to_lowercase();
+            CLOUD_NAMES.iter().any(|name| line.contains(name))
+        };
+        for (number, line) in file.lines().filter(|(_, line)| names_cloud(line)) {
             let shown_to_users = file.path.starts_with("mcp/bindpost/") && is_documentation(&file.path, line);
             if !shown_to_users && !file.is_allowed(line, CLOUD_ALLOWED) {
                 findings.push(TidyFinding::error(
                     format!("{}:{number}", file.path),
-                    "a file below mcp/ names Azure",
+                    "a file below mcp/ names a cloud or its headers",
                     "move it to azure/, or find the general word; CLOUD_ALLOWED in tidy.rs is for the rest",
                 ));
             }
@@ -100,6 +108,38 @@ fn has_machine_path(line: &str) -> bool {
     })
 }
 
+/// The files that offer the test support of `mcp/server`.
+const TESTING_FILES: &[&str] =
+    &["mcp/server/src/lib.rs", "mcp/server/src/testing", "mcp/bindpost/src/lib.rs"];
+
+// In two parts, so that this file does not match itself.
+const TESTING_PATHS: &[&str] = &[
+    concat!("bindpost", "::testing"),
+    concat!("bindpost_mcp_server", "::testing"),
+    concat!(" testing", "::"),
+    concat!("{testing", "::"),
+];
+
+/// The product does not use test support. Otherwise it would not build without the feature `testing`.
+pub(super) fn no_testing_in_products(repository: &Repository) -> Vec<TidyFinding> {
+    let products = repository.files.iter().filter(|file| is_product_source(&file.path));
+    let products = products.filter(|file| !TESTING_FILES.iter().any(|path| file.path.starts_with(path)));
+    let uses_testing = |line: &str| {
+        !line.trim_start().starts_with("//") && TESTING_PATHS.iter().any(|path| line.contains(path))
+    };
+    let mut findings = Vec::new();
+    for file in products {
+        for (number, _) in lines_before_tests(&file.text).filter(|(_, line)| uses_testing(line)) {
+            findings.push(TidyFinding::error(
+                format!("{}:{number}", file.path),
+                "the product uses test support",
+                "use a method of `Server`, or move the code to a test",
+            ));
+        }
+    }
+    findings
+}
+
 /// A file beyond 700 lines is rarely one topic.
 pub(super) fn long_files(repository: &Repository) -> Vec<TidyFinding> {
     let rust = repository.files.iter().filter(|file| file.path.ends_with(".rs"));
@@ -118,7 +158,7 @@ pub(super) fn long_files(repository: &Repository) -> Vec<TidyFinding> {
 #[cfg(test)]
 mod tests {
     use super::super::{Repository, RepositoryFile};
-    use super::{MACHINE_PATHS, has_machine_path, no_cloud_below_mcp};
+    use super::{MACHINE_PATHS, has_machine_path, no_cloud_below_mcp, no_testing_in_products};
 
     #[test]
     fn finds_paths_of_a_machine() {
@@ -130,6 +170,24 @@ mod tests {
     }
 
     #[test]
+    fn only_tests_use_the_test_support() {
+        let line = concat!("use bindpost_mcp_server::", "testing::TestClient;\n");
+        let grouped = concat!("use bindpost_mcp_server::{\n    Server, ", "testing::TestClient,\n};\n");
+        let file = |path: &str, text: String| RepositoryFile { path: path.into(), text };
+        let files = vec![
+            file("azure/search/src/server.rs", line.to_owned()),
+            file("azure/search/src/shared.rs", grouped.to_owned()),
+            file("azure/search/src/lib.rs", format!("// {line}#[cfg(test)]\nmod tests {{\n    {line}}}\n")),
+            file("azure/search/src/tools/tests.rs", line.to_owned()),
+            file("azure/search/tests/it/talk.rs", line.to_owned()),
+            file("mcp/server/src/testing/client.rs", line.to_owned()),
+        ];
+        let findings = no_testing_in_products(&Repository { files, ..Repository::default() });
+        let places: Vec<&str> = findings.iter().map(|finding| finding.place.as_str()).collect();
+        assert_eq!(places, ["azure/search/src/server.rs:1", "azure/search/src/shared.rs:2"]);
+    }
+
+    #[test]
     fn only_the_documentation_of_the_library_names_the_cloud() {
         let file = |path: &str, text: &str| RepositoryFile { path: path.into(), text: text.into() };
         let files = vec![
@@ -138,7 +196,7 @@ mod tests {
             file("mcp/http/src/lib.rs", "\n/// As Azure does."),
             file("cli/src/main.rs", "let azure = true;"),
         ];
-        let findings = no_cloud_below_mcp(&Repository { files, crates: Vec::new() });
+        let findings = no_cloud_below_mcp(&Repository { files, ..Repository::default() });
         let places: Vec<&str> = findings.iter().map(|finding| finding.place.as_str()).collect();
         assert_eq!(places, ["mcp/bindpost/src/run.rs:1", "mcp/http/src/lib.rs:2"]);
     }

@@ -1,4 +1,5 @@
-//! The lock file of `fuzz/`: what is fuzzed and replayed has the dependencies of the product.
+//! The lock files: what is fuzzed and replayed has the dependencies of the product, and these build with the compiler
+//! that `rust-version` promises.
 
 use std::collections::{HashMap, HashSet};
 
@@ -30,6 +31,31 @@ fn differing(product: &str, fuzz: &str) -> Vec<String> {
     packages(fuzz).filter(differs).map(|(name, version)| format!("{name} {version}")).collect()
 }
 
+/// No dependency requires a newer compiler than the crates of this repository promise. Clippy's lint
+/// `incompatible_msrv` checks the code of the repository itself.
+pub(super) fn rust_version_is_true(repository: &Repository) -> Vec<TidyFinding> {
+    let promises = repository.crates.iter().map(|krate| krate.rust_version.as_str());
+    let Some(promised) = promises.min_by_key(|text| version_numbers(text)) else { return Vec::new() };
+    let newer = repository.dependencies.iter().filter(|package| {
+        !package.rust_version.is_empty() && version_numbers(&package.rust_version) > version_numbers(promised)
+    });
+    newer
+        .map(|package| {
+            TidyFinding::error(
+                PRODUCT,
+                format!("{} {} needs Rust {}", package.name, package.version, package.rust_version),
+                format!("raise `rust-version` in Cargo.toml from {promised}, or keep an older version"),
+            )
+        })
+        .collect()
+}
+
+/// `1.90` and `1.90.0` are the same compiler.
+fn version_numbers(text: &str) -> [u32; 3] {
+    let mut numbers = text.split('.').map(|number| number.parse().unwrap_or(0));
+    std::array::from_fn(|_| numbers.next().unwrap_or(0))
+}
+
 /// The name and the version of each package of a lock file.
 fn packages(lock: &str) -> impl Iterator<Item = (&str, &str)> {
     lock.split("[[package]]").filter_map(|package| {
@@ -43,7 +69,8 @@ fn packages(lock: &str) -> impl Iterator<Item = (&str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::differing;
+    use super::super::{LockedPackage, Repository, WorkspaceCrate};
+    use super::{differing, rust_version_is_true};
 
     fn lock(packages: &[(&str, &str)]) -> String {
         let package = |(name, version): &(&str, &str)| {
@@ -61,5 +88,25 @@ mod tests {
         assert!(differing(&product, &fuzz).is_empty());
         let fuzz = lock(&[("http", "1.4.0"), ("syn", "3.0.9")]);
         assert_eq!(differing(&product, &fuzz), ["http 1.4.0"]);
+    }
+
+    #[test]
+    fn no_dependency_needs_a_newer_compiler() {
+        let krate = WorkspaceCrate { rust_version: "1.90".into(), ..WorkspaceCrate::default() };
+        let package = |name: &str, rust_version: &str| LockedPackage {
+            name: name.into(),
+            version: "1.0.0".into(),
+            rust_version: rust_version.into(),
+        };
+        let dependencies = vec![
+            package("silent", ""),
+            package("older", "1.9"),
+            package("same", "1.90.0"),
+            package("newer", "1.91"),
+        ];
+        let repository = Repository { crates: vec![krate], dependencies, ..Repository::default() };
+        let findings = rust_version_is_true(&repository);
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].what, "newer 1.0.0 needs Rust 1.91");
     }
 }

@@ -37,15 +37,20 @@ struct TypeDefinition<'a> {
     line: usize,
 }
 
+/// The lines of a source file with their numbers, up to the module with its tests.
+pub(super) fn lines_before_tests(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let following = text.lines().skip(1).map(str::trim_end).chain([""]);
+    let before = (1..).zip(text.lines()).zip(following);
+    let is_code =
+        |((_, line), next): &((usize, &str), &str)| line.trim() != "#[cfg(test)]" || !next.ends_with('{');
+    before.take_while(is_code).map(|(line, _)| line)
+}
+
 /// The types that a source file defines, without those of its tests.
 fn type_definitions(text: &str) -> Vec<TypeDefinition<'_>> {
     let mut found = Vec::new();
-    let mut lines = text.lines().enumerate().peekable();
-    while let Some((number, line)) = lines.next() {
+    for (number, line) in lines_before_tests(text) {
         let code = line.trim_start();
-        if code == "#[cfg(test)]" && lines.peek().is_some_and(|(_, next)| next.trim_end().ends_with('{')) {
-            break;
-        }
         let code = match code.strip_prefix("pub") {
             Some(rest) if rest.starts_with('(') => rest.split_once(") ").map_or("", |(_, rest)| rest),
             Some(rest) if rest.starts_with(' ') => rest.trim_start(),
@@ -56,7 +61,7 @@ fn type_definitions(text: &str) -> Vec<TypeDefinition<'_>> {
         let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
         let name = rest.get(..end).unwrap_or_default();
         if name.starts_with(char::is_uppercase) {
-            found.push(TypeDefinition { name, line: number + 1 });
+            found.push(TypeDefinition { name, line: number });
         }
     }
     found
@@ -73,7 +78,7 @@ fn is_one_word(name: &str) -> bool {
 }
 
 /// A product source file: tests, examples and benchmarks are left out, as in other repositories.
-fn is_product_source(path: &str) -> bool {
+pub(super) fn is_product_source(path: &str) -> bool {
     path.ends_with(".rs")
         && path.contains("src/")
         && !path.ends_with("/tests.rs")
@@ -228,7 +233,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     rows.push(row("all", all_types, all_one_word, all_repeated));
     table::print(&["crate", "types", "one word", "%", "name used twice in the crate"], &rows);
-    let repository = Repository { files, crates: Vec::new() };
+    let repository = Repository { files, ..Repository::default() };
     println!("\nvague words: {}", no_vague_words(&repository).len());
     println!("fill comments: {}", no_fill_comments(&repository).len());
     println!("folders above {MAX_FILES_IN_FOLDER} files: {}", folders_have_groups(&repository).len());
@@ -278,7 +283,7 @@ mod tests {
             file("mcp/b/src/one.rs", "struct Kind;\nstruct Error;"),
             file("mcp/b/src/two.rs", "struct Error;"),
         ];
-        let findings = unique_type_names(&Repository { files, crates: Vec::new() });
+        let findings = unique_type_names(&Repository { files, ..Repository::default() });
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].place, "mcp/a/src/two.rs:1");
     }
