@@ -161,7 +161,7 @@ impl Host {
         self.serve_endpoint(bound, door, endpoint, trigger, drain).await
     }
 
-    fn endpoint(&self, door: &AccessPolicy) -> Result<Arc<Endpoint>, HostError> {
+    fn endpoint(&self, door: &AccessPolicy) -> Result<Endpoint, HostError> {
         let app = &self.shared.app;
         let face = ServerProfile::new(app, door);
         let settings = face.settings(door, face.auth(&app.folder)?, DRAIN);
@@ -172,7 +172,7 @@ impl Host {
         self,
         bound: BoundListener,
         door: AccessPolicy,
-        endpoint: Arc<Endpoint>,
+        endpoint: Endpoint,
         trigger: DrainTrigger,
         drain: Drain,
     ) -> Result<(), HostError> {

@@ -1,8 +1,10 @@
-//! [`Endpoint`]: serves an MCP server over HTTP. Its requests are answered in `request.rs`.
+//! [`Endpoint`]: serves an MCP server over HTTP. Its requests are answered in `request.rs`. In a server of
+//! another library it is a tower service (`mount.rs`).
 
 pub(crate) mod batch;
 pub(crate) mod body;
 pub(crate) mod events;
+pub(crate) mod mount;
 pub(crate) mod pipes;
 pub(crate) mod protocol_mode;
 pub(crate) mod reply;
@@ -17,6 +19,7 @@ use std::time::Duration;
 use bindpost_mcp_server::{ListVisibility, Server};
 use http::Method;
 use http::request::Parts;
+use tokio::time::Interval;
 
 use self::pipes::PipeStore;
 use self::sessions::SessionStore;
@@ -25,9 +28,31 @@ use crate::auth::identity::IdentityHeaders;
 use crate::guard::Guard;
 use crate::settings::Settings;
 
-/// Serves an MCP server over HTTP.
+/// Serves an MCP server over HTTP. Clones share the same state.
+///
+/// It is a [`tower_service::Service`], so it can be mounted in a server of axum, warp or plain hyper:
+///
+/// ```ignore
+/// let endpoint = Endpoint::new(server, Settings::default());
+/// let app = axum::Router::new()
+///     .route("/health", axum::routing::get(async || "ok"))
+///     .nest_service("/mcp", endpoint.clone());
+/// axum::serve(listener, app).with_graceful_shutdown(async move {
+///     let _ = tokio::signal::ctrl_c().await;
+///     endpoint.drain();
+/// }).await?;
+/// ```
+///
+/// [`Settings::path`] is the public path of the endpoint, also if the router removes it from the request
+/// (`nest_service`). Every other path of the endpoint must be below it: a mounted endpoint serves HTTP+SSE
+/// only if [`Settings::sse_paths`] are, for instance `/mcp/sse` and `/mcp/message`. The metadata of OAuth
+/// is at [`Endpoint::metadata_path`], which needs a route of its own.
+#[derive(Clone, Debug)]
+pub struct Endpoint(pub(crate) Arc<EndpointState>);
+
+/// The state that all requests of an endpoint share.
 #[derive(Debug)]
-pub struct Endpoint {
+pub(crate) struct EndpointState {
     pub(crate) server: Server,
     pub(crate) settings: Settings,
     pub(crate) guard: Arc<Guard>,
@@ -37,6 +62,8 @@ pub struct Endpoint {
     pub(crate) pipes: PipeStore,
     pub(crate) draining: AtomicBool,
     closed: AtomicBool,
+    /// Whether the sweep of a mounted endpoint has started.
+    sweeps: AtomicBool,
 }
 
 /// The operation that an HTTP method and a path select.
@@ -53,12 +80,25 @@ pub(crate) enum Route {
     Unknown,
 }
 
+impl Route {
+    /// Returns the operation of a method on the path of the endpoint.
+    fn of_endpoint(method: &Method) -> Route {
+        match *method {
+            Method::POST => Route::Post,
+            Method::GET => Route::Get,
+            Method::DELETE => Route::Delete,
+            Method::OPTIONS => Route::Options("GET, POST, DELETE, OPTIONS"),
+            _ => Route::NotAllowed("GET, POST, DELETE, OPTIONS"),
+        }
+    }
+}
+
 /// The minimum interval of sweeps. A shorter setting is raised to this.
 const SHORTEST_SWEEP: Duration = Duration::from_millis(10);
 
 impl Endpoint {
     /// Creates an endpoint that serves `server` with these settings.
-    pub fn new(server: Server, mut settings: Settings) -> Arc<Endpoint> {
+    pub fn new(server: Server, mut settings: Settings) -> Endpoint {
         // The path works with and without a trailing slash. It is compared without one.
         settings.path.truncate(settings.path.trim_end_matches('/').len());
         if !settings.path.starts_with('/') {
@@ -66,7 +106,7 @@ impl Endpoint {
         }
         let guard = Arc::new(Guard::new(&settings));
         let gate = settings.auth.clone();
-        Arc::new(Endpoint {
+        Endpoint(Arc::new(EndpointState {
             identity_headers: IdentityHeaders::removed_by(&settings),
             gate: gate.map(|auth| AuthGate::new(auth, &settings.path, guard.clone())),
             guard,
@@ -74,44 +114,66 @@ impl Endpoint {
             pipes: PipeStore::default(),
             draining: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            sweeps: AtomicBool::new(false),
             server,
             settings,
-        })
+        }))
     }
 
     /// Periodically ends expired sessions, and the sessions and streams of callers whose credentials are no
-    /// longer valid. Runs until it is dropped.
+    /// longer valid. Runs until it is dropped. An endpoint that is mounted in another server does this
+    /// by itself.
     pub async fn sweep(&self) {
-        let mut ticks = tokio::time::interval(self.settings.session_limits.sweep.max(SHORTEST_SWEEP));
+        let mut ticks = self.0.sweep_interval();
         loop {
             ticks.tick().await;
-            self.sessions.sweep();
-            if let Some(gate) = &self.gate {
-                gate.end_unknown_callers(&self.sessions, &self.pipes);
-            }
+            self.0.sweep_once();
         }
     }
 
     /// Begins a graceful shutdown: ends the streams that would stay open indefinitely, that is, streams
     /// without a call and subscriptions.
     pub fn drain(&self) {
-        self.draining.store(true, Ordering::SeqCst);
-        self.server.shut_down();
-        self.sessions.end_streams();
-        self.pipes.drain(self.settings.connections.drain);
+        self.0.draining.store(true, Ordering::SeqCst);
+        self.0.server.shut_down();
+        self.0.sessions.end_streams();
+        self.0.pipes.drain(self.0.settings.connections.drain);
     }
 
     /// Closes the endpoint, because another one with different settings replaces it. Streams end as in
     /// [`drain`](Endpoint::drain). Running calls are still answered. A request whose body has not been
     /// received completely gets 503 and has no effect.
     pub fn close(&self) {
-        self.closed.store(true, Ordering::SeqCst);
+        self.0.closed.store(true, Ordering::SeqCst);
         self.drain();
     }
 
     /// Returns whether the endpoint has been closed. This is one atomic load, cheap enough for every request.
     pub fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    /// Returns the path of the metadata that refers clients to the authorization servers (RFC 9728). `None`
+    /// if the authorizer has no authorization servers.
+    pub fn metadata_path(&self) -> Option<String> {
+        self.0.gate.as_ref()?.metadata_path()
+    }
+}
+
+impl EndpointState {
+    pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
+    }
+
+    fn sweep_interval(&self) -> Interval {
+        tokio::time::interval(self.settings.session_limits.sweep.max(SHORTEST_SWEEP))
+    }
+
+    fn sweep_once(&self) {
+        self.sessions.sweep();
+        if let Some(gate) = &self.gate {
+            gate.end_unknown_callers(&self.sessions, &self.pipes);
+        }
     }
 
     /// Returns which entries lists show.
@@ -119,19 +181,22 @@ impl Endpoint {
         self.gate.as_ref().map_or(ListVisibility::All, |gate| gate.auth.listing)
     }
 
-    pub(crate) fn route(&self, parts: &Parts) -> Route {
+    /// Finds the operation of a request. `is_mounted` says that another server received it.
+    pub(crate) fn route(&self, parts: &Parts, is_mounted: bool) -> Route {
         let path = parts.uri.path();
         let path = if path.len() > 1 { path.strip_suffix('/').unwrap_or(path) } else { path };
         if path == self.settings.path {
-            return match parts.method {
-                Method::POST => Route::Post,
-                Method::GET => Route::Get,
-                Method::DELETE => Route::Delete,
-                Method::OPTIONS => Route::Options("GET, POST, DELETE, OPTIONS"),
-                _ => Route::NotAllowed("GET, POST, DELETE, OPTIONS"),
-            };
+            Route::of_endpoint(&parts.method)
+        } else if is_mounted {
+            self.mounted_route(path, &parts.method)
+        } else {
+            self.other_route(path, &parts.method)
         }
-        match (&self.settings.sse_paths, &parts.method) {
+    }
+
+    /// Finds the operation of a path other than that of the endpoint.
+    fn other_route(&self, path: &str, method: &Method) -> Route {
+        match (&self.settings.sse_paths, method) {
             (Some((sse, _)), &Method::GET) if path == sse => Route::OpenPipe,
             (Some((sse, _)), &Method::OPTIONS) if path == sse => Route::Options("GET, OPTIONS"),
             (Some((sse, _)), _) if path == sse => Route::NotAllowed("GET, OPTIONS"),

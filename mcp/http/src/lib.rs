@@ -6,7 +6,7 @@
 //! Files, in reading order: `serve.rs` (bind, serve, drain), `settings.rs`, `headers.rs` (typed request headers), `guard.rs`
 //! (checks of Host and Origin), `endpoint.rs` (the endpoint and its routes),
 //! `endpoint/request.rs` (one request from its head to its reply, in one function). In `endpoint/`: `body.rs` (reading within limits), `protocol_mode.rs` (legacy or modern), `batch.rs`, `streaming.rs` and
-//! `events.rs` (replies as event streams), `reply.rs` (other replies), `sessions.rs`, `pipes.rs` (HTTP+SSE). In `auth/`:
+//! `events.rs` (replies as event streams), `reply.rs` (other replies), `sessions.rs`, `pipes.rs` (HTTP+SSE), `mount.rs` (as a service in another server). In `auth/`:
 //! `gate.rs` (authentication and authorization of a request), `identity.rs` (identity headers of platforms), `refusal.rs` (401 and 403), `api_keys.rs`, `key_file.rs`,
 //! `either.rs` (two authorizers), `metadata.rs` (RFC 9728).
 
@@ -25,6 +25,7 @@ pub use auth::{AnonymousAccess, AnyAuthorizer, Auth, Authorizer, Denial, UNAUTHO
 pub use endpoint::Endpoint;
 pub use endpoint::body::{BodyChunk, ReplyBody};
 pub use endpoint::events::encode_event;
+pub use endpoint::mount::{MountedBody, MountedFuture};
 pub use headers::McpHeaders;
 pub use serve::{BoundListener, bind};
 pub use settings::{SessionLimits, SessionMode, Settings, SseOptions};

@@ -5,7 +5,6 @@ use std::error::Error;
 use std::future::{Future as _, poll_fn};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::task::Poll;
 
 use bindpost_mcp_server::Server;
@@ -75,7 +74,7 @@ impl BoundListener {
     /// client; it answers what it likes and hands the rest to [`Endpoint::handle_from`].
     pub async fn serve_behind<S, B>(
         self,
-        endpoint: &Arc<Endpoint>,
+        endpoint: &Endpoint,
         make: impl Fn(ConnectedClient) -> S,
         drain: Drain,
     ) -> io::Result<()>
@@ -86,10 +85,10 @@ impl BoundListener {
         B::Data: Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        if let Some(problem) = problem(self.address, &endpoint.settings) {
+        if let Some(problem) = problem(self.address, &endpoint.0.settings) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
-        let limits = endpoint.settings.connections.clone();
+        let limits = endpoint.0.settings.connections.clone();
         let sweeping = endpoint.clone();
         let draining = endpoint.clone();
         let begun = drain.begun();

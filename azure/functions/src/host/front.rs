@@ -32,7 +32,7 @@ pub(crate) trait HealthProbes: Send + Sync + 'static {
 /// Routes every request of the listener.
 pub(crate) struct RequestRouter<C> {
     /// The current MCP endpoint. A change of the server profile replaces it.
-    endpoint: RwLock<Arc<Endpoint>>,
+    endpoint: RwLock<Endpoint>,
     condition: Arc<C>,
 }
 
@@ -73,22 +73,22 @@ fn route(path: &str) -> RouteTarget {
 }
 
 impl<C: HealthProbes> RequestRouter<C> {
-    pub(crate) fn new(endpoint: Arc<Endpoint>, condition: Arc<C>) -> RequestRouter<C> {
+    pub(crate) fn new(endpoint: Endpoint, condition: Arc<C>) -> RequestRouter<C> {
         RequestRouter { endpoint: RwLock::new(endpoint), condition }
     }
 
-    pub(crate) fn endpoint(&self) -> Arc<Endpoint> {
+    pub(crate) fn endpoint(&self) -> Endpoint {
         self.endpoint.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the endpoint for a request on a connection that was opened with the endpoint `known`. Usually
     /// that is `known` itself, which needs no lock.
-    pub(crate) fn endpoint_after(&self, known: &Arc<Endpoint>) -> Arc<Endpoint> {
+    pub(crate) fn endpoint_after(&self, known: &Endpoint) -> Endpoint {
         if known.is_closed() { self.endpoint() } else { known.clone() }
     }
 
     /// Sends all further requests to another endpoint. Returns the previous one, which the caller must close.
-    pub(crate) fn replace(&self, endpoint: Arc<Endpoint>) -> Arc<Endpoint> {
+    pub(crate) fn replace(&self, endpoint: Endpoint) -> Endpoint {
         let mut current = self.endpoint.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *current, endpoint)
     }
@@ -96,7 +96,7 @@ impl<C: HealthProbes> RequestRouter<C> {
     /// Answers a request. MCP requests go to this endpoint.
     pub(crate) async fn handle(
         self: Arc<Self>,
-        endpoint: Arc<Endpoint>,
+        endpoint: Endpoint,
         mut request: Request<Incoming>,
         client: ConnectedClient,
     ) -> Result<Reply, Infallible> {

@@ -64,6 +64,13 @@ impl AuthGate {
         !self.authorization_servers.is_empty() && (rest.is_empty() || rest == self.path || configured())
     }
 
+    /// Returns the path of the metadata, if there is any.
+    pub(crate) fn metadata_path(&self) -> Option<String> {
+        let path = self.resource.as_ref().map_or(self.path.as_str(), ResourceUrl::path);
+        (!self.authorization_servers.is_empty())
+            .then(|| format!("{WELL_KNOWN}{}", path.trim_end_matches('/')))
+    }
+
     /// Returns the metadata, or 404 if the URL of the resource is not known.
     pub(crate) fn metadata(&self, server: &Server, request: &HttpRequest) -> Reply {
         let mut reply = match (&request.parts.method, self.resource_url(request)) {

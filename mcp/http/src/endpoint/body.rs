@@ -13,10 +13,9 @@ use bytes::{Buf, Bytes, BytesMut};
 use http::header::CONNECTION;
 use http::{HeaderValue, StatusCode};
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::EndpointState;
 use crate::endpoint::events::EventStream;
 use crate::endpoint::reply::{BoxedReply, Reply, budget_exhausted, refuse};
 use crate::listener::{ConnectedClient, PendingBodyGuard};
@@ -57,10 +56,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const SLOWEST: u64 = 1024;
 const TICK: Duration = Duration::from_secs(1);
 
+/// The body of a request: hyper's, or that of another library.
+pub(crate) trait RequestBody: Body<Data: Into<Bytes>> + Send + Unpin + 'static {}
+
+impl<B: Body<Data: Into<Bytes>> + Send + Unpin + 'static> RequestBody for B {}
+
 /// Reads a whole body within its limits. A body that has already arrived needs no timer and no copy.
 #[derive(Debug)]
-pub(crate) struct BodyReader {
-    body: Incoming,
+pub(crate) struct BodyReader<B> {
+    body: B,
     first: Bytes,
     more: BytesMut,
     /// The state of a body that arrives in several chunks.
@@ -79,15 +83,15 @@ struct PartialBody {
     _receiving: Option<PendingBodyGuard>,
 }
 
-impl BodyReader {
-    pub(crate) fn new(body: Incoming) -> BodyReader {
+impl<B: RequestBody> BodyReader<B> {
+    pub(crate) fn new(body: B) -> BodyReader<B> {
         BodyReader { body, first: Bytes::new(), more: BytesMut::new(), pieces: None }
     }
 
     /// Reads the whole body, or rejects the request.
     pub(crate) async fn read(
         &mut self,
-        endpoint: &Endpoint,
+        endpoint: &EndpointState,
         client: Option<&ConnectedClient>,
     ) -> Result<Bytes, BoxedReply> {
         let body = poll_fn(|context| self.poll(endpoint, client, context)).await;
@@ -98,7 +102,7 @@ impl BodyReader {
     /// connection of `client` is marked.
     fn poll(
         &mut self,
-        endpoint: &Endpoint,
+        endpoint: &EndpointState,
         client: Option<&ConnectedClient>,
         context: &mut Context<'_>,
     ) -> Poll<Result<Bytes, BodyReadError>> {
@@ -113,6 +117,7 @@ impl BodyReader {
                     let Ok(data) = frame.into_data() else {
                         return Poll::Ready(Err(BodyReadError::Trailers));
                     };
+                    let data: Bytes = data.into();
                     let read = self.first.len() + self.more.len();
                     if read + data.len() > most {
                         return Poll::Ready(Err(BodyReadError::TooLarge));
@@ -157,7 +162,7 @@ impl BodyReader {
         }
     }
 
-    fn pieces(&mut self, endpoint: &Endpoint, client: Option<&ConnectedClient>) -> &mut PartialBody {
+    fn pieces(&mut self, endpoint: &EndpointState, client: Option<&ConnectedClient>) -> &mut PartialBody {
         self.pieces.get_or_insert_with(|| {
             Box::new(PartialBody {
                 started: Instant::now(),
@@ -249,6 +254,27 @@ impl Buf for BodyChunk {
             BodyChunk::Shared(bytes) => bytes.advance(count),
             BodyChunk::Counted(counted) => counted.bytes.advance(count),
         }
+    }
+}
+
+/// The bytes of a chunk, without a copy.
+impl From<BodyChunk> for Bytes {
+    fn from(chunk: BodyChunk) -> Bytes {
+        match chunk {
+            BodyChunk::Own(bytes, written) => {
+                let mut bytes = Bytes::from(bytes);
+                bytes.advance(written.min(bytes.len()));
+                bytes
+            }
+            BodyChunk::Shared(bytes) => bytes,
+            BodyChunk::Counted(counted) => Bytes::from_owner(*counted),
+        }
+    }
+}
+
+impl AsRef<[u8]> for CountedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 

@@ -13,7 +13,7 @@ use bindpost_mcp_server::{Caller, HttpRequest};
 use bytes::Bytes;
 use http::StatusCode;
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::EndpointState;
 use crate::endpoint::events::EventStream;
 use crate::endpoint::reply::{BoxedReply, Reply, empty, refuse, too_many_sessions};
 use crate::endpoint::request::AdmittedRequest;
@@ -91,7 +91,7 @@ impl PipeStore {
 /// Closes the pipe when its client disconnects.
 #[derive(Debug)]
 pub(crate) struct PipeGuard {
-    endpoint: Arc<Endpoint>,
+    endpoint: Arc<EndpointState>,
     id: String,
 }
 

@@ -1,6 +1,7 @@
-//! One HTTP request, from its head to its reply. [`Endpoint::reply_to`] names every step in order.
+//! One HTTP request, from its head to its reply. `EndpointState::reply_to` names every step in order.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use hyper::body::Incoming;
 
 use crate::auth::gate::RequestSender;
 use crate::endpoint::batch::answer_batch;
-use crate::endpoint::body::{BodyReader, ReplyBody};
+use crate::endpoint::body::{BodyReader, ReplyBody, RequestBody};
 use crate::endpoint::pipes::{open_pipe, post_to_pipe};
 use crate::endpoint::protocol_mode::{ProtocolMode, claims_new_revision};
 use crate::endpoint::reply::{
@@ -26,46 +27,44 @@ use crate::endpoint::reply::{
 };
 use crate::endpoint::sessions::new_id;
 use crate::endpoint::streaming::{answer_finished, answer_running, open_session_stream, poll_once};
-use crate::endpoint::{Endpoint, Route};
+use crate::endpoint::{Endpoint, EndpointState, Route};
 use crate::headers::{AcceptedFormats, McpHeaders, SESSION_ID};
 use crate::listener::ConnectedClient;
 use crate::settings::SessionMode;
 
 /// An HTTP request. Its sender is anonymous until it has been authenticated.
 pub(crate) struct AdmittedRequest<'a> {
-    pub(crate) endpoint: &'a Arc<Endpoint>,
+    pub(crate) endpoint: &'a Arc<EndpointState>,
     pub(crate) http: &'a Arc<HttpRequest>,
     pub(crate) headers: McpHeaders<'a>,
     pub(crate) sender: RequestSender,
 }
 
 impl Endpoint {
-    /// Answers one HTTP request.
-    pub fn handle(
-        self: Arc<Self>,
-        request: http::Request<Incoming>,
-    ) -> impl Future<Output = Result<Reply, Infallible>> + Send + use<> {
-        self.answer(request, None)
-    }
-
     /// Answers one HTTP request of a client of [`listener`](crate::listener).
     pub fn handle_from(
-        self: Arc<Self>,
+        self,
         request: http::Request<Incoming>,
         client: ConnectedClient,
     ) -> impl Future<Output = Result<Reply, Infallible>> + Send + use<> {
-        self.answer(request, Some(client))
+        let address = Some(client.address());
+        self.0.answer(request, address, Some(client))
     }
+}
 
+impl EndpointState {
+    /// Answers one HTTP request. Without a `client`, another server received it.
+    ///
     /// Not an `async fn`: its future would contain the request twice.
-    fn answer(
+    pub(crate) fn answer<B: RequestBody>(
         self: Arc<Self>,
-        request: http::Request<Incoming>,
+        request: http::Request<B>,
+        address: Option<SocketAddr>,
         client: Option<ConnectedClient>,
-    ) -> impl Future<Output = Result<Reply, Infallible>> + Send + use<> {
+    ) -> impl Future<Output = Result<Reply, Infallible>> + Send + use<B> {
         let (mut parts, body) = request.into_parts();
         self.identity_headers.remove_from(&mut parts.headers);
-        let http = Arc::new(HttpRequest { parts, peer: client.as_ref().map(ConnectedClient::address) });
+        let http = Arc::new(HttpRequest { parts, peer: address });
         let mut body = BodyReader::new(body);
         async move {
             let mut reply = match self.reply_to(&http, &mut body, client.as_ref()).await {
@@ -78,15 +77,15 @@ impl Endpoint {
         }
     }
 
-    /// Answers a request. A new check of a header belongs in step 2, a new operation in `Endpoint::route`.
-    async fn reply_to(
+    /// Answers a request. A new check of a header belongs in step 2, a new operation in `EndpointState::route`.
+    async fn reply_to<B: RequestBody>(
         self: &Arc<Self>,
         http: &Arc<HttpRequest>,
-        body: &mut BodyReader,
+        body: &mut BodyReader<B>,
         client: Option<&ConnectedClient>,
     ) -> Result<Reply, BoxedReply> {
         // 1. Find the operation, and type the headers.
-        let route = self.route(&http.parts);
+        let route = self.route(&http.parts, client.is_none());
         let headers = McpHeaders::new(&http.parts.headers);
         let mut admitted =
             AdmittedRequest { endpoint: self, http, headers, sender: RequestSender::ANONYMOUS };
@@ -210,7 +209,7 @@ async fn answer_request(admitted: &AdmittedRequest<'_>, request: Request) -> Res
 
 /// Answers `initialize`, with the id of the session that it opened.
 async fn open_session(
-    endpoint: &Endpoint,
+    endpoint: &EndpointState,
     session: Session,
     answer: EncodedResponse,
     id: Option<&RequestId>,

@@ -13,7 +13,7 @@ use bindpost_mcp_server::transport::{EncodedResponse, MessageStream, RunningCall
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::EndpointState;
 use crate::endpoint::body::ReplyBody;
 use crate::endpoint::events::{self, EventStream};
 use crate::endpoint::protocol_mode::{ProtocolMode, claims_new_revision};
@@ -86,7 +86,7 @@ pub(crate) fn open_session_stream(admitted: &AdmittedRequest<'_>) -> Result<Repl
 /// Answers a call that is complete after one poll: with JSON, or with a stream if the client
 /// prefers streams.
 pub(crate) fn answer_finished(
-    endpoint: &Endpoint,
+    endpoint: &EndpointState,
     answer: EncodedResponse,
     mode: &ProtocolMode,
     accepts: AcceptedFormats,
@@ -179,7 +179,11 @@ async fn stream_alone(admitted: &AdmittedRequest<'_>, mut running: RunningCall, 
 }
 
 /// Answers a call that continues when its client disconnects. The client can resume the stream.
-async fn stream_in_session(endpoint: &Endpoint, running: RunningCall, entry: &Arc<SessionEntry>) -> Reply {
+async fn stream_in_session(
+    endpoint: &EndpointState,
+    running: RunningCall,
+    entry: &Arc<SessionEntry>,
+) -> Reply {
     let Some(stream) = running.open_stream().cloned() else {
         return empty(StatusCode::ACCEPTED);
     };
@@ -213,7 +217,7 @@ async fn stream_in_session(endpoint: &Endpoint, running: RunningCall, entry: &Ar
 /// Builds the response for a stream of a session. `expires` ends it when the credentials of the
 /// caller expire.
 fn session_stream_reply(
-    endpoint: &Endpoint,
+    endpoint: &EndpointState,
     entry: &SessionEntry,
     stream: &Arc<MessageStream>,
     number: u32,

@@ -129,6 +129,13 @@ impl Ask {
         self
     }
 
+    /// Returns the request for a service without a connection.
+    pub(crate) fn request(&self) -> http::Request<Vec<u8>> {
+        let request = http::Request::builder().method(self.method).uri(&self.path);
+        let request = self.headers.iter().fold(request, |request, (name, value)| request.header(name, value));
+        request.body(self.body.clone().unwrap_or_default()).unwrap()
+    }
+
     /// Returns the bytes of the request.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = format!("{} {} HTTP/1.1\r\n", self.method, self.path).into_bytes();

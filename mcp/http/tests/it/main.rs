@@ -10,6 +10,7 @@ mod fairness;
 mod ladder;
 mod listener;
 mod matrix;
+mod mount;
 mod sessions;
 mod smuggling;
 mod streams;
