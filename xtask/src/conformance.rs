@@ -1,4 +1,5 @@
-//! `cargo xtask conformance`: runs the official suite against `examples/conformance`.
+//! `cargo xtask conformance`: runs the official suite against `examples/conformance`, on our own listener and
+//! in an axum app.
 //!
 //! It runs three sets without expected failures: the requirements of a revision, with the extensions and
 //! pending scenarios that the suite includes, and the last release of the suite for revisions with a
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use self::results::{CheckStatus, ConformanceCheck};
-use self::server::ConformanceServer;
+use self::server::{ConformanceServer, ServerHost};
 use crate::{node, table, workspace};
 
 /// One run of one release of the suite, with our requirements in addition to "no failure".
@@ -75,28 +76,39 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let options = ConformanceOptions::parse(args)?;
     let node = node::node()?;
     let sets = options.sets(&node)?;
-    let server = match options.url {
-        Some(_) => None,
-        None => Some(ConformanceServer::start()?),
-    };
-    let url = options.url.as_deref().or(server.as_ref().map(ConformanceServer::url)).unwrap_or_default();
-
     let folder = workspace::target().join("conformance/results");
     let (mut rows, mut complaints) = (Vec::new(), Vec::new());
-    for set in sets {
-        println!("conformance: {} (suite {}) at {url}", set.name, set.release);
-        let (checks, status) = set.run(&node, url, options.scenario.as_deref(), &folder.join(set.name))?;
-        print_noteworthy(&checks);
-        complaints.extend(set.complaints(&checks, status, options.scenario.is_none()));
-        let count = |status| results::count(&checks, status).to_string();
-        let counts = [CheckStatus::Success, CheckStatus::Failure, CheckStatus::Warning, CheckStatus::Skipped]
-            .map(count);
-        rows.push(std::iter::once(set.name.to_owned()).chain(counts).collect());
+    let mut run_sets = |host: &str, url: &str| -> Result<Vec<String>> {
+        let mut complaints = Vec::new();
+        for set in &sets {
+            println!("conformance: {} (suite {}) at {url}, served by {host}", set.name, set.release);
+            let folder = folder.join(host).join(set.name);
+            let (checks, status) = set.run(&node, url, options.scenario.as_deref(), &folder)?;
+            print_noteworthy(&checks);
+            complaints.extend(set.complaints(&checks, status, options.scenario.is_none()));
+            let count = |status| results::count(&checks, status).to_string();
+            let counts =
+                [CheckStatus::Success, CheckStatus::Failure, CheckStatus::Warning, CheckStatus::Skipped]
+                    .map(count);
+            rows.push([host.to_owned(), set.name.to_owned()].into_iter().chain(counts).collect());
+        }
+        Ok(complaints)
+    };
+    match &options.url {
+        Some(url) => complaints.extend(run_sets("another server", url)?),
+        None => {
+            for host in ServerHost::ALL {
+                let server = ConformanceServer::start(host)?;
+                let found = run_sets(host.name(), server.url())?;
+                complaints.extend(
+                    found.into_iter().chain(server.stop()).map(|it| format!("{}: {it}", host.name())),
+                );
+            }
+        }
     }
-    complaints.extend(server.and_then(ConformanceServer::stop));
 
     println!();
-    table::print(&["set", "passed", "failed", "warnings", "skipped"], &rows);
+    table::print(&["host", "set", "passed", "failed", "warnings", "skipped"], &rows);
     if options.keep {
         println!("\nresults are kept in {}", folder.display());
     } else {

@@ -58,14 +58,16 @@ pub(crate) fn run() -> Result<()> {
     workspace::run(cargo(&["build"]).args(packages))?;
     let programs = InteropPrograms::install(&folder)?;
 
-    let conformance = against_conformance(&programs, &folder)?;
+    let conformance = against_conformance(&programs, &folder, "conformance", &[])?;
+    let axum = against_conformance(&programs, &folder, "conformance-axum", &["--axum"])?;
     let orders = against_orders(&programs, &folder)?;
     let snippets = against_snippets(&programs, &folder)?;
 
     print("conformance", &CONFORMANCE, &conformance);
+    print("conformance in an axum app", &CONFORMANCE, &axum);
     print("orders", &ORDERS, &orders);
     print("snippets", &SNIPPETS, &snippets);
-    let all = [&conformance, &orders, &snippets];
+    let all = [&conformance, &axum, &orders, &snippets];
     let count = |verdict| all.into_iter().flatten().map(|it| it.count(verdict)).sum();
     let (passed, failed, skipped): (usize, usize, usize) =
         (count(Verdict::Passed), count(Verdict::Failed), count(Verdict::Skipped));
@@ -74,9 +76,15 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-fn against_conformance(programs: &InteropPrograms, folder: &Path) -> Result<Vec<ClientReport>> {
-    let server = InteropServer::start("conformance", &[], folder.join("conformance.log"))?;
-    each_client("conformance", &CLIENTS, &[&server], |client| {
+fn against_conformance(
+    programs: &InteropPrograms,
+    folder: &Path,
+    name: &str,
+    args: &[&str],
+) -> Result<Vec<ClientReport>> {
+    let server = InteropServer::start("conformance", args, folder.join(format!("{name}.log")))?;
+    let clients = CLIENTS.iter().filter(|client| args.is_empty() || client.is_on_http());
+    each_client(name, clients, &[&server], |client| {
         let proxy = DisconnectingProxy::start(server.address()?)?;
         let task = InteropTarget {
             what: "conformance".into(),

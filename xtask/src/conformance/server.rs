@@ -12,6 +12,32 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::{self, cargo};
 
+/// What accepts the connections of the server.
+#[derive(Clone, Copy)]
+pub(super) enum ServerHost {
+    OwnListener,
+    /// The router and the layers of `examples/axum-app`.
+    Axum,
+}
+
+impl ServerHost {
+    pub(super) const ALL: [ServerHost; 2] = [ServerHost::OwnListener, ServerHost::Axum];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            ServerHost::OwnListener => "bindpost",
+            ServerHost::Axum => "axum",
+        }
+    }
+
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            ServerHost::OwnListener => &[],
+            ServerHost::Axum => &["--axum"],
+        }
+    }
+}
+
 /// A running server. It is stopped on drop.
 pub(super) struct ConformanceServer {
     child: Child,
@@ -21,15 +47,16 @@ pub(super) struct ConformanceServer {
 
 impl ConformanceServer {
     /// Builds the server in the dev profile, so that CI compiles it once, and waits until it listens.
-    pub(super) fn start() -> Result<Self> {
+    pub(super) fn start(host: ServerHost) -> Result<Self> {
         workspace::run(&mut cargo(&["build", "--package", "conformance"]))?;
         let program = workspace::target().join("debug/conformance");
-        let log = workspace::target().join("conformance/server.log");
+        let log = workspace::target().join("conformance").join(format!("{}.log", host.name()));
         fs::create_dir_all(workspace::target().join("conformance"))?;
         let mut copy = File::create(&log)?;
 
         let mut child = Command::new(&program)
             .args(["--port", "0"])
+            .args(host.options())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
