@@ -87,7 +87,7 @@ async fn count_down(
 #[tool(read_only)]
 async fn greet(context: Context) -> Result<String, ToolError> {
     let form = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
-    let answer = context.elicit("name", ElicitParams::form("What is your name?", form)).await?;
+    let answer = context.elicit_with("name", ElicitParams::form("What is your name?", form)).await?;
     Ok(match answer.field("name").and_then(Value::as_str) {
         Some(name) => format!("Hello, {name}!"),
         None => "Hello!".to_owned(),

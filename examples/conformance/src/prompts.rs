@@ -69,7 +69,7 @@ async fn asks(context: Context) -> Result<String, ToolError> {
     let schema =
         json!({"type": "object", "properties": {"context": {"type": "string"}}, "required": ["context"]});
     let question = ElicitParams::form("What context should the prompt use?", schema);
-    let answer = context.elicit("user_context", question).await?;
+    let answer = context.elicit_with("user_context", question).await?;
     let given = answer.field("context").and_then(|value| value.as_str()).unwrap_or("none");
     Ok(format!("Use this context: {given}"))
 }

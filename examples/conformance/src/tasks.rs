@@ -76,7 +76,7 @@ async fn confirm_delete(
     let schema =
         json!({"type": "object", "properties": {"confirm": {"type": "boolean"}}, "required": ["confirm"]});
     let question = ElicitParams::form(format!("Delete {filename}?"), schema);
-    let answer = context.elicit("confirm", question).await?;
+    let answer = context.elicit_with("confirm", question).await?;
     Ok(match answer.field("confirm") {
         Some(Value::Bool(true)) => format!("Deleted {filename}"),
         _ => format!("Kept {filename}"),
@@ -86,8 +86,8 @@ async fn confirm_delete(
 async fn multi_input(context: Context) -> Result<String, ToolError> {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
     let (first, second) = tokio::join!(
-        context.elicit("first", ElicitParams::form("First name?", schema.clone())),
-        context.elicit("second", ElicitParams::form("Second name?", schema)),
+        context.elicit_with("first", ElicitParams::form("First name?", schema.clone())),
+        context.elicit_with("second", ElicitParams::form("Second name?", schema)),
     );
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
     Ok(format!("Got {} and {}", text(first?.field("name")), text(second?.field("name"))))
@@ -95,7 +95,7 @@ async fn multi_input(context: Context) -> Result<String, ToolError> {
 
 async fn ask_then_task(context: Context) -> Result<String, ToolError> {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
-    let answer = context.elicit("user_name", ElicitParams::form("What is your name?", schema)).await?;
+    let answer = context.elicit_with("user_name", ElicitParams::form("What is your name?", schema)).await?;
     let name = answer.field("name").and_then(Value::as_str).unwrap_or("stranger").to_owned();
     context.go_on_as_task().await;
     tokio::time::sleep(Duration::from_millis(200)).await;

@@ -119,7 +119,7 @@ fn add_asking(server: ServerBuilder) -> ServerBuilder {
         )
         .tool(
             ToolEntry::new("test_missing_capability", async |context: Context| {
-                let answer = context.sample("sample", SampleParams::user("Hello", 10)).await?;
+                let answer = context.sample_with("sample", SampleParams::user("Hello", 10)).await?;
                 Ok::<_, ToolError>(answer.text().unwrap_or_default().to_owned())
             })
             .description("Needs a model"),
@@ -141,14 +141,14 @@ fn add_asking(server: ServerBuilder) -> ServerBuilder {
         .tool(
             ToolEntry::new("test_input_required_result_sampling", async |context: Context| {
                 let question = SampleParams::user("What is the capital of France?", 100);
-                let answer = context.sample("capital_question", question).await?;
+                let answer = context.sample_with("capital_question", question).await?;
                 Ok::<_, ToolError>(format!("The model says: {}", answer.text().unwrap_or_default()))
             })
             .description("Asks the model"),
         )
         .tool(
             ToolEntry::new("test_input_required_result_list_roots", async |context: Context| {
-                let roots = context.roots("client_roots").await?.roots;
+                let roots = context.roots_with("client_roots").await?.roots;
                 let uris: Vec<&str> = roots.iter().map(|root| root.uri.as_str()).collect();
                 Ok::<_, ToolError>(format!("Roots: {}", uris.join(", ")))
             })
@@ -237,7 +237,7 @@ async fn trigger_prompt_change(context: Context) -> &'static str {
 }
 
 async fn sampling(context: Context, Args(Prompt { prompt }): Args<Prompt>) -> Result<String, ToolError> {
-    let answer = context.sample("sample", SampleParams::user(prompt, 100)).await?;
+    let answer = context.sample_with("sample", SampleParams::user(prompt, 100)).await?;
     Ok(format!("LLM response: {}", answer.text().unwrap_or_default()))
 }
 
@@ -248,12 +248,12 @@ async fn elicitation(
     let schema = json!({"type": "object", "properties": {
         "username": {"type": "string", "description": "User's response"},
         "email": {"type": "string", "description": "User's email address"}}, "required": ["username", "email"]});
-    let answer = context.elicit("user", ElicitParams::form(message, schema)).await?;
+    let answer = context.elicit_with("user", ElicitParams::form(message, schema)).await?;
     Ok(format!("User response: {}", describe(&answer)))
 }
 
 async fn elicit_all(context: &Context, schema: Value) -> Result<String, ToolError> {
-    let answer = context.elicit("fields", ElicitParams::form("Please fill in the form", schema)).await?;
+    let answer = context.elicit_with("fields", ElicitParams::form("Please fill in the form", schema)).await?;
     Ok(format!("Elicitation completed: {}", describe(&answer)))
 }
 
@@ -268,22 +268,22 @@ fn text_field(name: &str) -> Value {
 
 async fn ask_name(context: &Context) -> Result<String, ToolError> {
     let question = ElicitParams::form("What is your name?", text_field("name"));
-    let answer = context.elicit("user_name", question).await?;
+    let answer = context.elicit_with("user_name", question).await?;
     let name = answer.field("name").and_then(Value::as_str).unwrap_or("stranger");
     Ok(format!("Hello, {name}!"))
 }
 
 async fn confirm(context: Context) -> Result<String, ToolError> {
     let schema = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]});
-    let answer = context.elicit("confirm", ElicitParams::form("Please confirm", schema)).await?;
+    let answer = context.elicit_with("confirm", ElicitParams::form("Please confirm", schema)).await?;
     Ok(format!("state-ok, action={}", answer.action.as_str()))
 }
 
 async fn multiple_inputs(context: Context) -> Result<String, ToolError> {
     let (name, greeting, roots) = tokio::join!(
-        context.elicit("user_name", ElicitParams::form("What is your name?", text_field("name"))),
-        context.sample("greeting", SampleParams::user("Generate a greeting", 50)),
-        context.roots("client_roots"),
+        context.elicit_with("user_name", ElicitParams::form("What is your name?", text_field("name"))),
+        context.sample_with("greeting", SampleParams::user("Generate a greeting", 50)),
+        context.roots_with("client_roots"),
     );
     let name = name?.field("name").and_then(Value::as_str).unwrap_or("stranger").to_owned();
     let greeting = greeting?.text().unwrap_or("Hello").to_owned();
@@ -292,9 +292,9 @@ async fn multiple_inputs(context: Context) -> Result<String, ToolError> {
 
 async fn multi_round(context: Context) -> Result<String, ToolError> {
     let question = ElicitParams::form("Step 1: What is your name?", text_field("name"));
-    let name = context.elicit("step1", question).await?;
+    let name = context.elicit_with("step1", question).await?;
     let question = ElicitParams::form("Step 2: What is your favorite color?", text_field("color"));
-    let color = context.elicit("step2", question).await?;
+    let color = context.elicit_with("step2", question).await?;
     let text = |answer: &ElicitResult, field: &str| {
         answer.field(field).and_then(Value::as_str).unwrap_or("unknown").to_owned()
     };
@@ -304,7 +304,7 @@ async fn multi_round(context: Context) -> Result<String, ToolError> {
 async fn what_it_can(context: Context) -> Result<String, ToolError> {
     let can = context.can_ask();
     if can.sampling.is_some() {
-        let answer = context.sample("sample", SampleParams::user("Say hello", 50)).await?;
+        let answer = context.sample_with("sample", SampleParams::user("Say hello", 50)).await?;
         return Ok(answer.text().unwrap_or_default().to_owned());
     }
     if can.elicits_by_form() {

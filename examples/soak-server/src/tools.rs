@@ -88,7 +88,7 @@ async fn upload(Args(Text { text }): Args<Text>) -> String {
 
 async fn ask(context: Context, Args(Text { text }): Args<Text>) -> Result<String, ToolError> {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
-    let answer = context.elicit("name", ElicitParams::form("What is your name?", schema)).await?;
+    let answer = context.elicit_with("name", ElicitParams::form("What is your name?", schema)).await?;
     let name = answer.field("name").and_then(Value::as_str).unwrap_or_default();
     Ok(format!("{text}, {name}"))
 }

@@ -137,8 +137,8 @@ pub use bindpost_mcp_server::{Args, Context, FromCall, Handler, HttpRequest, Jso
 
 // Results and errors.
 pub use bindpost_mcp_server::{
-    AskError, IntoPromptResult, IntoResourceList, IntoResourceResult, IntoToolResult, ProtocolError,
-    ToolError,
+    AskError, Elicitation, IntoPromptResult, IntoResourceList, IntoResourceResult, IntoToolResult,
+    ProtocolError, SampleRequest, ToolError,
 };
 
 // Callers and the access rules of entries.

@@ -13,7 +13,7 @@ pub async fn confirm(context: &Context, question: &str) -> Result<(), ToolError>
         "properties": {"confirm": {"type": "boolean", "title": "Continue", "default": false}},
         "required": ["confirm"]
     });
-    match context.elicit("confirm", ElicitParams::form(question, form)).await {
+    match context.elicit_with("confirm", ElicitParams::form(question, form)).await {
         Ok(answer)
             if answer.action == ElicitAction::Accept
                 && answer.field("confirm").and_then(Value::as_bool) == Some(true) =>

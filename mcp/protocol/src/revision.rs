@@ -114,6 +114,14 @@ impl Revision {
     pub fn has_elicitation(self) -> bool {
         self >= V2025_06_18
     }
+    /// Before 2025-11-25 only booleans of a form can have a default.
+    pub fn has_form_defaults(self) -> bool {
+        self >= V2025_11_25
+    }
+    /// Titles of choices as `oneOf`, and choices of several values, were added in 2025-11-25.
+    pub fn has_multiple_choices(self) -> bool {
+        self >= V2025_11_25
+    }
     /// URL elicitation was added in 2025-11-25.
     pub fn has_url_elicitation(self) -> bool {
         self >= V2025_11_25

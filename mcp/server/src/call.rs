@@ -2,6 +2,8 @@
 
 pub(crate) mod answer;
 pub(crate) mod ask;
+pub(crate) mod elicitation;
+pub(crate) mod sampling;
 pub(crate) mod scheduler;
 pub(crate) mod seal;
 pub(crate) mod tasks;

@@ -4,6 +4,7 @@
 
 pub(crate) mod context;
 pub(crate) mod extract;
+pub(crate) mod form;
 pub mod nearest;
 pub mod returns;
 pub(crate) mod schema;

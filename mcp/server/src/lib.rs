@@ -29,7 +29,8 @@
 //! - `catalog/`: the entries and how they are found, listed and paged. One file for each kind of entry.
 //! - `handler/`: the parameters and return types of handlers, and the schemas of both.
 //! - `call/`: one call from its admission (`scheduler.rs`) through its execution (`running.rs`) to its
-//!   response, with requests to the client (`ask.rs`, `seal.rs`) and tasks.
+//!   response, with requests to the client (`ask.rs`, typed ones in `elicitation.rs` and `sampling.rs`, `seal.rs`)
+//!   and tasks.
 //! - `peer/`: the client's session, streams and subscriptions.
 //! - `transport.rs`: the types for authors of transports. `transport/`: the data that a transport passes with
 //!   a request (`origin.rs`), the transport for any pair of byte pipes (`pipe.rs`), and stdio.
@@ -78,6 +79,8 @@ pub use transport::origin::HttpRequest;
 
 // Results and errors.
 pub use call::ask::AskError;
+pub use call::elicitation::Elicitation;
+pub use call::sampling::SampleRequest;
 pub use catalog::prompt::IntoPromptResult;
 pub use catalog::resource::IntoResourceResult;
 pub use catalog::resource_list::IntoResourceList;

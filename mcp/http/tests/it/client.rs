@@ -609,12 +609,12 @@ async fn flood(watch: Arc<Watch>, context: Context, arguments: Value) -> &'stati
 
 async fn ask_name(context: Context) -> Result<String, ToolError> {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
-    let answer = context.elicit("name", ElicitParams::form("Your name?", schema)).await?;
+    let answer = context.elicit_with("name", ElicitParams::form("Your name?", schema)).await?;
     Ok(format!("Hello, {}!", answer.field("name").and_then(Value::as_str).unwrap_or("stranger")))
 }
 
 async fn ask_model(context: Context) -> Result<String, ToolError> {
-    let answer = context.sample("model", SampleParams::user("Hello", 10)).await?;
+    let answer = context.sample_with("model", SampleParams::user("Hello", 10)).await?;
     Ok(answer.text().unwrap_or_default().to_owned())
 }
 

@@ -31,7 +31,7 @@ fn server() -> Server {
 
 async fn ask(context: Context) -> Result<String, ToolError> {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
-    let answer = context.elicit("name", ElicitParams::form("Your name?", schema)).await?;
+    let answer = context.elicit_with("name", ElicitParams::form("Your name?", schema)).await?;
     Ok(answer.field("name").and_then(Value::as_str).unwrap_or_default().to_owned())
 }
 

@@ -1,6 +1,6 @@
 //! Requests to the client during a call: elicitation, sampling and roots.
 //!
-//! A handler writes `context.elicit("name", …).await` once. In a session the request is sent on the call's
+//! A handler writes `context.elicit::<T>(…).await` once. In a session the request is sent on the call's
 //! stream and the handler waits. From 2026-07-28 a server cannot send requests: the round ends with an
 //! `input_required` result. When the client retries with the answers, the handler runs again from its start
 //! and finds them. A task waits for `tasks/update`.
@@ -87,11 +87,30 @@ impl InputRequests {
 }
 
 impl Context {
-    /// Asks the user. `key` names the question within this call. A repeated key is a new question.
+    /// Asks the user, with explicit parameters. `key` names the question within this call. A repeated key
+    /// is a new question. [`Context::elicit`] derives the form from a type.
     ///
     /// The handler may run again from its start to get the answer, so side effects before it
     /// must be repeatable.
-    pub async fn elicit(&self, key: &str, question: ElicitParams) -> Result<ElicitResult, AskError> {
+    pub async fn elicit_with(&self, key: &str, question: ElicitParams) -> Result<ElicitResult, AskError> {
+        let form = question.requested_schema.as_ref().map(CompiledSchema::compile);
+        let form = form.transpose().map_err(AskError::Invalid)?;
+        self.elicit_checked(key, question, |answer| match (&form, answer.action) {
+            (Some(form), ElicitAction::Accept) => {
+                form.check(&Value::Object(answer.content.clone().unwrap_or_default()))
+            }
+            _ => Ok(()),
+        })
+        .await
+    }
+
+    /// Asks the user and checks the answer.
+    pub(crate) async fn elicit_checked(
+        &self,
+        key: &str,
+        mut question: ElicitParams,
+        check: impl Fn(&ElicitResult) -> Result<(), String>,
+    ) -> Result<ElicitResult, AskError> {
         let revision = self.revision();
         let can = self.capabilities();
         let fits = if question.is_url() {
@@ -103,32 +122,28 @@ impl Context {
             let how = if question.is_url() { json!({"url": {}}) } else { json!({}) };
             return Err(AskError::Unsupported(json!({"elicitation": how})));
         }
-        let mut question = question;
         if question.is_url() && revision.has_elicitation_ids() && question.elicitation_id.is_none() {
             question.elicitation_id = Some(crate::server::random_id());
         }
-        let form = question.requested_schema.as_ref().map(CompiledSchema::compile);
-        let form = form.transpose().map_err(AskError::Invalid)?;
-        self.call()
-            .ask(key, ELICIT, &question, |answer: &ElicitResult| match (&form, answer.action) {
-                (Some(form), ElicitAction::Accept) => {
-                    form.check(&Value::Object(answer.content.clone().unwrap_or_default()))
-                }
-                _ => Ok(()),
-            })
-            .await
+        self.call().ask(key, ELICIT, &question, check).await
     }
 
-    /// Asks the client's model. `key` names the question within this call.
-    pub async fn sample(&self, key: &str, question: SampleParams) -> Result<SampleResult, AskError> {
+    /// Asks the client's model, with explicit parameters. `key` names the question within this call.
+    /// [`Context::sample`] builds them.
+    pub async fn sample_with(&self, key: &str, question: SampleParams) -> Result<SampleResult, AskError> {
         if self.capabilities().sampling.is_none() {
             return Err(AskError::Unsupported(json!({"sampling": {}})));
         }
         self.call().ask(key, SAMPLE, &question, |_| Ok(())).await
     }
 
+    /// Asks for the root folders of the client.
+    pub async fn roots(&self) -> Result<ListRootsResult, AskError> {
+        self.roots_with("roots").await
+    }
+
     /// Asks for the root folders of the client. `key` names the question within this call.
-    pub async fn roots(&self, key: &str) -> Result<ListRootsResult, AskError> {
+    pub async fn roots_with(&self, key: &str) -> Result<ListRootsResult, AskError> {
         if self.capabilities().roots.is_none() {
             return Err(AskError::Unsupported(json!({"roots": {}})));
         }
@@ -164,9 +179,9 @@ impl Context {
         }
         let given = question.get("params").cloned().unwrap_or_else(|| json!({}));
         match question.get("method").and_then(Value::as_str) {
-            Some(ELICIT) => result(self.elicit(key, params(key, given)?).await?),
-            Some(SAMPLE) => result(self.sample(key, params(key, given)?).await?),
-            Some(LIST_ROOTS) => result(self.roots(key).await?),
+            Some(ELICIT) => result(self.elicit_with(key, params(key, given)?).await?),
+            Some(SAMPLE) => result(self.sample_with(key, params(key, given)?).await?),
+            Some(LIST_ROOTS) => result(self.roots_with(key).await?),
             method => {
                 let method = method.unwrap_or("nothing");
                 let reason = format!(

@@ -11,8 +11,9 @@ use bindpost_mcp_server::protocol::{
     ResourceContents, Role,
 };
 use bindpost_mcp_server::{
-    Args, AskError, CacheScope, Context, Handler, IntoToolResult, PromptEntry, ProtocolError, ResourceEntry,
-    Server, ServerBuilder, ServerLimits, TaskLimits, TaskSupport, TemplateEntry, ToolEntry, ToolError,
+    Args, AskError, CacheScope, Context, Elicitation, Handler, IntoToolResult, PromptEntry, ProtocolError,
+    ResourceEntry, Server, ServerBuilder, ServerLimits, TaskLimits, TaskSupport, TemplateEntry, ToolEntry,
+    ToolError,
 };
 use serde_json::{Value, json};
 
@@ -31,6 +32,7 @@ pub(crate) fn server(name: &str) -> Server {
             waiting_calls: 1,
             ..ServerLimits::default()
         }),
+        "typed" => typed(builder),
         "hosted" => hosted(builder),
         "modest" => tools(builder).limits(ServerLimits { calls_per_session: 1, ..ServerLimits::default() }),
         other => panic!("there is no server {other:?}; add it to fixture.rs"),
@@ -214,28 +216,30 @@ fn asking(builder: ServerBuilder) -> ServerBuilder {
                 .input_schema(object(json!({"topic": {"type": "string"}}), &["topic"])),
         )
         .tool(plain("ask_twice", async |context: Context| {
-            let name = context.elicit("user_name", question("name")).await?;
-            let colour = context.elicit("colour", question("colour")).await?;
+            let name = context.elicit_with("user_name", question("name")).await?;
+            let colour = context.elicit_with("colour", question("colour")).await?;
             Ok::<_, AskError>(format!("{} likes {}", field(&name, "name"), field(&colour, "colour")))
         }))
         .tool(plain("ask_both", async |context: Context| {
-            let asked = async { context.elicit("user_name", question("name")).await };
-            let sampled = async { context.sample("opinion", SampleParams::user("Any opinion?", 10)).await };
+            let asked = async { context.elicit_with("user_name", question("name")).await };
+            let sampled =
+                async { context.sample_with("opinion", SampleParams::user("Any opinion?", 10)).await };
             let (name, opinion) = tokio::join!(asked, sampled);
             let (name, opinion) = (name?, opinion?);
             Ok::<_, AskError>(format!("{}: {}", field(&name, "name"), opinion.text().unwrap_or("nothing")))
         }))
         .tool(plain("ask_url", async |context: Context| {
-            let answer =
-                context.elicit("login", ElicitParams::url("Log in", "https://example.com/login")).await?;
+            let answer = context
+                .elicit_with("login", ElicitParams::url("Log in", "https://example.com/login"))
+                .await?;
             Ok::<_, AskError>(answer.action.as_str().to_owned())
         }))
         .tool(plain("sample", async |context: Context| {
-            let answer = context.sample("opinion", SampleParams::user("Any opinion?", 10)).await?;
+            let answer = context.sample_with("opinion", SampleParams::user("Any opinion?", 10)).await?;
             Ok::<_, AskError>(format!("{} says {}", answer.model, answer.text().unwrap_or("nothing")))
         }))
         .tool(plain("roots", async |context: Context| {
-            let answer = context.roots("folders").await?;
+            let answer = context.roots_with("folders").await?;
             Ok::<_, AskError>(answer.roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join(" "))
         }))
         .tool(plain("count_and_ask", async |context: Context| {
@@ -248,8 +252,59 @@ fn asking(builder: ServerBuilder) -> ServerBuilder {
         )
 }
 
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct TableWishes {
+    /// For how many people?
+    #[schemars(range(min = 1, max = 12))]
+    guests: u8,
+    seat: SeatKind,
+    #[schemars(regex(pattern = "^[A-Z]+$"))]
+    voucher: Option<String>,
+}
+
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum SeatKind {
+    /// By the window
+    Window,
+    /// On the terrace
+    Terrace,
+}
+
+/// Adds tools that ask the client with types and builders.
+fn typed(builder: ServerBuilder) -> ServerBuilder {
+    builder
+        .tool(plain("book", async |context: Context| {
+            Ok::<_, AskError>(match context.elicit::<TableWishes>("Which table?").await? {
+                Elicitation::Accepted(wishes) => {
+                    format!("{:?} for {}, {:?}", wishes.seat, wishes.guests, wishes.voucher)
+                }
+                Elicitation::Declined => "declined".to_owned(),
+                Elicitation::Cancelled => "cancelled".to_owned(),
+            })
+        }))
+        .tool(plain("sign_in", async |context: Context| {
+            context.elicit_url("Sign in", "https://example.com/login").await?.required()?;
+            Ok::<_, ToolError>("opened")
+        }))
+        .tool(plain("not_a_form", async |context: Context| {
+            let answer = context.elicit::<Vec<String>>("Which?").await?;
+            Ok::<_, AskError>(answer.accepted().unwrap_or_default().concat())
+        }))
+        .tool(plain("summarize", async |context: Context| {
+            let question =
+                context.sample("Two teas.").system_prompt("Be brief.").max_tokens(20).model("small");
+            let answer = question.temperature(0.5).stop_sequences(["."]).await?;
+            Ok::<_, AskError>(answer.text().unwrap_or_default().to_owned())
+        }))
+        .tool(plain("folders", async |context: Context| {
+            let answer = context.roots().await?;
+            Ok::<_, AskError>(answer.roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join(" "))
+        }))
+}
+
 async fn greeting(context: &Context) -> Result<String, AskError> {
-    let answer = context.elicit("user_name", question("name")).await?;
+    let answer = context.elicit_with("user_name", question("name")).await?;
     Ok(match answer.field("name") {
         Some(name) => format!("Hello, {}!", name.as_str().unwrap_or_default()),
         None => format!("The answer was {}.", answer.action.as_str()),

@@ -87,7 +87,7 @@ async fn who(context: Context) -> String {
 
 async fn ask_name(context: Context) -> Result<String, ToolError> {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
-    let answer = context.elicit("name", ElicitParams::form("Your name?", schema)).await?;
+    let answer = context.elicit_with("name", ElicitParams::form("Your name?", schema)).await?;
     Ok(format!("Hello, {}!", answer.field("name").and_then(Value::as_str).unwrap_or("stranger")))
 }
 
