@@ -72,10 +72,12 @@
 //!
 //! A resource returns text, bytes, [`ResourceContents`](protocol::ResourceContents) or any serialisable
 //! value. Set `mime_type` if it is not JSON. For a resource that does not exist, return
-//! `Err(ProtocolError::UnknownResource(uri))` ([`ProtocolError`]). The operator `?` accepts errors that
-//! convert to a [`ToolError`]: `String`, `&str`, or your own type with
-//! `impl From<MyError> for ToolError`. That conversion decides which text the model reads and what is
-//! only logged ([`ToolError::with_source`]).
+//! `Err(ProtocolError::UnknownResource(uri))` ([`ProtocolError`]).
+//!
+//! The operator `?` accepts `String` and `&str`, whose text the model reads, and errors such as
+//! [`std::io::Error`], whose text goes to the log only. The feature `anyhow` adds `anyhow::Error`.
+//! [`or_tool_error("…")`](OrToolError::or_tool_error) gives any error a text for the model. For an error of
+//! your own, [`IntoToolError`] decides which text the model reads and what is only logged.
 //!
 //! A function without `async` runs on the threads of the async runtime. If it blocks, on a disk, a lock
 //! or a long computation, use `#[tool(blocking)]` to run it on a thread of its own. Logs and spans go
@@ -137,8 +139,8 @@ pub use bindpost_mcp_server::{Args, Context, FromCall, Handler, HttpRequest, Jso
 
 // Results and errors.
 pub use bindpost_mcp_server::{
-    AskError, Elicitation, IntoPromptResult, IntoResourceList, IntoResourceResult, IntoToolResult,
-    ProtocolError, SampleRequest, ToolError,
+    AskError, Elicitation, IntoPromptResult, IntoResourceList, IntoResourceResult, IntoToolError,
+    IntoToolResult, OrToolError, ProtocolError, SampleRequest, ToolError,
 };
 
 // Callers and the access rules of entries.

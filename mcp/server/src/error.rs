@@ -1,6 +1,8 @@
 //! The two kinds of failure: the tool ran and failed ([`ToolError`]), or the request
 //! was invalid ([`ProtocolError`]).
 
+pub(crate) mod conversion;
+
 use std::error::Error;
 use std::fmt;
 
@@ -64,24 +66,6 @@ impl Error for ToolError {
             ToolFailure::Shown { source, .. } => source.as_deref().map(|source| source as _),
             ToolFailure::Protocol(error) => Some(error),
         }
-    }
-}
-
-impl From<ProtocolError> for ToolError {
-    fn from(error: ProtocolError) -> ToolError {
-        ToolError(ToolFailure::Protocol(error))
-    }
-}
-
-impl From<String> for ToolError {
-    fn from(shown: String) -> ToolError {
-        ToolError::new(shown)
-    }
-}
-
-impl From<&str> for ToolError {
-    fn from(shown: &str) -> ToolError {
-        ToolError::new(shown)
     }
 }
 

@@ -24,7 +24,7 @@
 //!
 //! - `server.rs`: the builder, and the members that every result of 2026-07-28 carries. `dispatch.rs`:
 //!   every method in one table. `lifecycle.rs`: `initialize` and `server/discover`. `error.rs`: the two
-//!   kinds of failure. `auth.rs`: callers and the access rules of entries. `budget.rs`: the limit on the
+//!   kinds of failure, and what converts to them (`error/conversion.rs`). `auth.rs`: callers and the access rules of entries. `budget.rs`: the limit on the
 //!   bytes held for all clients together.
 //! - `catalog/`: the entries and how they are found, listed and paged. One file for each kind of entry.
 //! - `handler/`: the parameters and return types of handlers, and the schemas of both.
@@ -85,6 +85,7 @@ pub use catalog::prompt::IntoPromptResult;
 pub use catalog::resource::IntoResourceResult;
 pub use catalog::resource_list::IntoResourceList;
 pub use catalog::tool::IntoToolResult;
+pub use error::conversion::{IntoToolError, OrToolError};
 pub use error::{ProtocolError, ToolError};
 
 // Callers and the access rules of entries.

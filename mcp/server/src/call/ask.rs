@@ -21,7 +21,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::call::Call;
 use crate::call::seal::RequestState;
-use crate::error::{ProtocolError, ToolError};
+use crate::error::ProtocolError;
 use crate::handler::context::Context;
 use crate::handler::schema::CompiledSchema;
 use crate::transport::DeliveryTarget;
@@ -51,15 +51,6 @@ pub enum AskError {
     /// The client did not answer in time, or it disconnected.
     #[error("the client did not answer")]
     NoAnswer,
-}
-
-impl From<AskError> for ToolError {
-    fn from(error: AskError) -> ToolError {
-        match error {
-            AskError::Unsupported(required) => ProtocolError::MissingCapability(required).into(),
-            other => ToolError::new(other.to_string()),
-        }
-    }
 }
 
 /// The requests of a call to the client, and their answers.

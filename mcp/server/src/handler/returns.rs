@@ -60,11 +60,22 @@ impl<T, E> ReturnType<Result<T, E>> {
     /// Returns the value, or the error as a [`ToolError`].
     pub fn settle(&self, value: Result<T, E>) -> Result<T, ToolError>
     where
-        E: Into<ToolError>,
+        E: ReturnableError,
     {
         value.map_err(Into::into)
     }
 }
+
+/// An error that a function with an attribute can return: every type that converts to a [`ToolError`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the error of an entry",
+    label = "the model needs a text for `{Self}`",
+    note = "return `ToolError`, and convert with `.or_tool_error(\"…\")?`, with `use bindpost::OrToolError;`",
+    note = "or implement `bindpost::IntoToolError` for `{Self}`, if it is a type of yours"
+)]
+pub trait ReturnableError: Into<ToolError> {}
+
+impl<E: Into<ToolError>> ReturnableError for E {}
 
 /// A return type that is not a `Result`. The methods of `ReturnType<Result<…>>` have precedence.
 pub trait InfallibleReturn<T> {
