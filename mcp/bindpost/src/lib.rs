@@ -135,7 +135,9 @@ pub use bindpost_mcp_server::{
 };
 
 // Parameters of handlers.
-pub use bindpost_mcp_server::{Args, Context, FromCall, Handler, HttpRequest, Json, RawArguments, State};
+pub use bindpost_mcp_server::{
+    Args, Context, FromCall, Handler, HttpRequest, Json, RawArguments, State, TrackedItems, TrackedStream,
+};
 
 // Results and errors.
 pub use bindpost_mcp_server::{

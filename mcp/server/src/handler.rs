@@ -6,6 +6,7 @@ pub(crate) mod context;
 pub(crate) mod extract;
 pub(crate) mod form;
 pub mod nearest;
+pub(crate) mod progress;
 pub mod returns;
 pub(crate) mod schema;
 pub(crate) mod signature;

@@ -75,6 +75,7 @@ pub use catalog::tool::{TaskSupport, ToolEntry, ToolHints};
 // Parameters of handlers.
 pub use handler::context::Context;
 pub use handler::extract::{Args, FromCall, Handler, Json, RawArguments, State};
+pub use handler::progress::{TrackedItems, TrackedStream};
 pub use transport::origin::HttpRequest;
 
 // Results and errors.

@@ -249,13 +249,53 @@ impl Context {
         self.0.send(jsonrpc::encode_notification("notifications/message", Some(&params)).into()).await;
     }
 
+    /// Sends a log message of the level `debug` to the client.
+    pub async fn debug(&self, data: impl Into<Value>) {
+        self.log(LogLevel::Debug, None, data).await;
+    }
+
+    /// Sends a log message of the level `info` to the client.
+    pub async fn info(&self, data: impl Into<Value>) {
+        self.log(LogLevel::Info, None, data).await;
+    }
+
+    /// Sends a log message of the level `warning` to the client.
+    pub async fn warning(&self, data: impl Into<Value>) {
+        self.log(LogLevel::Warning, None, data).await;
+    }
+
+    /// Sends a log message of the level `error` to the client.
+    pub async fn error(&self, data: impl Into<Value>) {
+        self.log(LogLevel::Error, None, data).await;
+    }
+
     /// Returns whether the call was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
     }
 
-    /// Waits until the call is cancelled.
+    /// Waits until the call is cancelled: by the client, by a disconnect, or by a timeout.
+    ///
+    /// A cancelled handler is dropped at its next `.await`, so `Drop` of its values runs. A handler that
+    /// waits for this future gets a tenth of a second more, to clean up in an async way. Its result is
+    /// ignored.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use bindpost_mcp_server::Context;
+    ///
+    /// async fn render(context: Context) -> &'static str {
+    ///     tokio::select! {
+    ///         () = tokio::time::sleep(Duration::from_secs(60)) => "rendered",
+    ///         () = context.cancelled() => {
+    ///             // Stop the remote job, remove temporary files.
+    ///             "cancelled"
+    ///         }
+    ///     }
+    /// }
+    /// ```
     pub async fn cancelled(&self) {
+        self.0.watch_cancellation();
         self.0.cancelled().await;
     }
 

@@ -297,6 +297,25 @@ fn typed(builder: ServerBuilder) -> ServerBuilder {
             let answer = question.temperature(0.5).stop_sequences(["."]).await?;
             Ok::<_, AskError>(answer.text().unwrap_or_default().to_owned())
         }))
+        .tool(plain("track", async |context: Context| {
+            let mut all = String::new();
+            let mut parts = context.track(["a", "b"]);
+            while let Some(part) = parts.next().await {
+                all.push_str(part);
+            }
+            all
+        }))
+        .tool(plain("track_stream", async |context: Context| {
+            let mut all = String::new();
+            // A stream that does not know its length.
+            let mut left = vec!["b", "a"];
+            let parts = futures_util::stream::poll_fn(move |_| std::task::Poll::Ready(left.pop()));
+            let mut parts = context.track_stream(parts);
+            while let Some(part) = parts.next().await {
+                all.push_str(part);
+            }
+            all
+        }))
         .tool(plain("folders", async |context: Context| {
             let answer = context.roots().await?;
             Ok::<_, AskError>(answer.roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join(" "))
