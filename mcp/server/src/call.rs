@@ -93,6 +93,8 @@ pub(crate) struct Call {
     subject: CallTarget,
     own_stream: OnceLock<Arc<MessageStream>>,
     cancelled: AtomicBool,
+    /// Whether the handler waits for the cancellation.
+    watches_cancellation: AtomicBool,
     /// Whether a listener should end with its result.
     ending: AtomicBool,
     cancel_signal: Notify,
@@ -118,6 +120,7 @@ impl Call {
             subject,
             own_stream: OnceLock::new(),
             cancelled: AtomicBool::new(false),
+            watches_cancellation: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             cancel_signal: Notify::new(),
             driver: AtomicWaker::new(),
@@ -232,6 +235,11 @@ impl Call {
 
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Records that the handler waits for the cancellation, so that it gets time to clean up.
+    pub(crate) fn watch_cancellation(&self) {
+        self.watches_cancellation.store(true, Ordering::Relaxed);
     }
 
     pub(crate) async fn cancelled(&self) {

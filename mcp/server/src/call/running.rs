@@ -12,10 +12,12 @@ use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
 
 use bindpost_mcp_protocol::{RequestId, jsonrpc};
+use futures_util::FutureExt as _;
 use serde::Serialize;
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::time::Sleep;
-use tracing::Span;
+use tracing::{Instrument as _, Span};
 
 use super::{Call, CallTarget, HandlerFuture, HandlerOutput};
 use crate::budget::ByteReservation;
@@ -28,6 +30,9 @@ use crate::peer::stream::MessageStream;
 
 /// The approximate number of bytes in memory for each byte of JSON text.
 const VALUE_SIZE: usize = 4;
+
+/// The time that a cancelled handler gets to clean up, if it waits for the cancellation.
+const CLEANUP_TIME: Duration = Duration::from_millis(100);
 
 /// A running call. Poll it to its end, or drop it to cancel it.
 ///
@@ -165,6 +170,24 @@ impl RunningCall {
         self.call.is_cancelled()
     }
 
+    /// Lets a handler that waits for the cancellation clean up in the background. It keeps its permit, so
+    /// that cancelled calls do not exceed the limit of running ones.
+    fn let_clean_up(&mut self) {
+        if !self.call.watches_cancellation.load(Ordering::Relaxed) {
+            return;
+        }
+        let Ok(runtime) = Handle::try_current() else { return };
+        if let CallStage::Working(handler) = std::mem::replace(&mut self.stage, CallStage::Over) {
+            let permit = self.call.lock_permit().take();
+            let cleaning_up = async move {
+                let handler = AssertUnwindSafe(handler).catch_unwind();
+                let _ = tokio::time::timeout(CLEANUP_TIME, handler).await;
+                drop(permit);
+            };
+            runtime.spawn(cleaning_up.instrument(self.span.clone()));
+        }
+    }
+
     fn mark_over(&mut self, outcome: &str) {
         self.stage = CallStage::Over;
         self.timer = None;
@@ -291,6 +314,7 @@ impl Future for RunningCall {
                 if let Some(task) = this.call.task.get() {
                     task.mark_cancelled();
                 }
+                this.let_clean_up();
                 this.mark_over("cancelled");
                 return Poll::Ready(None);
             }
@@ -350,6 +374,7 @@ impl Future for RunningCall {
                 }
                 this.call.cancelled.store(true, Ordering::Release);
                 this.call.cancel_signal.notify_waiters();
+                this.let_clean_up();
                 let text = format!("timed out after {} s", timeout.as_secs_f64());
                 return this.finish_call(Err(match this.call.subject {
                     CallTarget::Tool(_) => ToolError::new(format!("{:?} {text}", this.call.subject.name())),
@@ -367,6 +392,7 @@ impl Drop for RunningCall {
             // The transport gave up the call, for instance because the client disconnected. Work that the
             // handler spawned can see the cancellation.
             self.call.cancel();
+            self.let_clean_up();
             self.mark_over("dropped");
         }
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
 mod callers;
+mod cleaning_up;
 mod conversations;
 mod fixture;
 mod listing;
