@@ -34,7 +34,7 @@ use self::ask::InputRequests;
 use self::scheduler::{CallAdmission, CallPermit, ClientKey, ClientPart};
 use self::tasks::TaskState;
 use crate::auth::Caller;
-use crate::catalog::prompt;
+use crate::catalog::completion;
 use crate::catalog::tool::ToolEntry;
 use crate::dispatch::{DispatchOutcome, InboundRequest};
 use crate::error::{ProtocolError, ToolError, ToolFailure};
@@ -390,7 +390,7 @@ impl Call {
                 self.server.write_complete(out, revision, &page, None, CachePolicy::AsSet);
             }
             HandlerOutput::Completed(completion) => {
-                let result = prompt::completion_result(completion);
+                let result = completion::completion_result(completion);
                 self.server.write_complete(out, revision, &result, None, CachePolicy::Unsaid);
             }
             HandlerOutput::Listened(meta) => {

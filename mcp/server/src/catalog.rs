@@ -3,6 +3,7 @@
 //! Readers use an immutable snapshot, and each change creates a new one. Lists are encoded once per
 //! snapshot and revision, and shared as bytes.
 
+pub(crate) mod completion;
 pub(crate) mod cursor;
 pub(crate) mod entry;
 pub(crate) mod listing;

@@ -15,9 +15,9 @@ use crate::call::tasks;
 use crate::call::{Call, CallTarget, HandlerOutput, RunningCall};
 use crate::catalog::cursor::ListKind;
 use crate::catalog::parse_cursor;
-use crate::catalog::prompt;
 use crate::catalog::resource;
 use crate::catalog::tool;
+use crate::catalog::{completion, prompt};
 use crate::error::ProtocolError;
 use crate::lifecycle;
 use crate::peer::Peer;
@@ -105,7 +105,7 @@ const METHODS: &[MethodDefinition] = &[
     method("resources/unsubscribe",    Revision::has_handshake, has_resources,   opening_access,      subscriptions::unsubscribe),
     method("prompts/get",              all_revisions,                     has_prompts,     prompt_access,   prompt::get),
     method("prompts/list",             all_revisions,                     has_prompts,     opening_access,      |i, _| list(i, ListKind::Prompts)),
-    method("completion/complete",      all_revisions,                     has_completions, completion_access, prompt::complete),
+    method("completion/complete",      all_revisions,                     has_completions, completion_access, completion::complete),
     method("server/discover",          is_stateless,            always_offered,          opening_access,      lifecycle::discover),
     method("initialize",               Revision::has_handshake, always_offered,          opening_access,      lifecycle::initialize),
     method("ping",                     Revision::has_handshake, always_offered,          opening_access,      |i, _| i.answer(json!({}))),
