@@ -130,8 +130,8 @@ pub use bindpost_mcp_server::{
 // Entries, by attributes or by hand.
 pub use bindpost_mcp_macros::{entries, prompt, resource, resource_list, tool, tools};
 pub use bindpost_mcp_server::{
-    Entry, IntoEntries, PromptEntry, ResourceEntry, ResourceListEntry, TaskSupport, TemplateEntry, ToolEntry,
-    ToolHints, Toolbox,
+    Completer, Entry, IntoEntries, IntoSuggestions, PromptEntry, ResourceEntry, ResourceListEntry,
+    SyncCompleter, TaskSupport, TemplateEntry, ToolEntry, ToolHints, Toolbox,
 };
 
 // Parameters of handlers.

@@ -248,15 +248,12 @@ fn completers(
         let name = parameter.wire_name(|name| case.apply(name));
         let completer = match complete {
             Expr::Field(field) if is_self(&field.base) => match &field.member {
-                Member::Named(method) => quote! {{
-                    let this = ::std::clone::Clone::clone(&this);
-                    move |typed: &str| this.#method(typed)
-                }},
+                Member::Named(method) => function.method_completer(method),
                 Member::Unnamed(_) => quote!(#complete),
             },
             function => quote!(#function),
         };
-        calls.push(quote!(.complete(#name, #completer)));
+        calls.push(quote!(.completer(#name, #completer)));
     }
     calls
 }

@@ -1,5 +1,7 @@
 //! [`EntryFunction`]: the parameters and the return type of a function that becomes an entry.
 
+use std::rc::Rc;
+
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, quote, quote_spanned};
 use syn::spanned::Spanned as _;
@@ -16,6 +18,30 @@ pub(crate) struct EntryFunction {
     pub(crate) parameters: Vec<Parameter>,
     /// The return type.
     pub(crate) returns: TokenStream,
+    /// The other methods of the same `impl` block, which may be completers.
+    pub(crate) siblings: Rc<[SiblingMethod]>,
+}
+
+/// A method of the same `impl` block.
+pub(crate) struct SiblingMethod {
+    ident: Ident,
+    is_async: bool,
+    /// The types of the parameters, without `self` and the first one.
+    others: Vec<Type>,
+}
+
+impl SiblingMethod {
+    pub(crate) fn new(signature: &Signature) -> SiblingMethod {
+        let types = signature.inputs.iter().filter_map(|input| match input {
+            FnArg::Receiver(_) => None,
+            FnArg::Typed(typed) => Some((*typed.ty).clone()),
+        });
+        SiblingMethod {
+            ident: signature.ident.clone(),
+            is_async: signature.asyncness.is_some(),
+            others: types.skip(1).collect(),
+        }
+    }
 }
 
 pub(crate) struct Parameter {
@@ -95,6 +121,29 @@ impl EntryFunction {
             doc: doc_of(attributes),
             parameters,
             returns,
+            siblings: Rc::new([]),
+        }
+    }
+
+    /// Returns the closure that completes an argument by a method of the value `this`.
+    pub(crate) fn method_completer(&self, method: &Ident) -> TokenStream {
+        let sibling = self.siblings.iter().find(|sibling| sibling.ident == *method);
+        let others = sibling.map(|sibling| sibling.others.as_slice()).unwrap_or_default();
+        let names: Vec<Ident> = (0..others.len()).map(variable).collect();
+        let share = quote!(let this = ::std::clone::Clone::clone(&this););
+        if sibling.is_some_and(|sibling| sibling.is_async) {
+            quote! {{
+                #share
+                move |typed: ::std::string::String #(, #names: #others)*| {
+                    #share
+                    async move { this.#method(typed #(, #names)*).await }
+                }
+            }}
+        } else {
+            quote! {{
+                #share
+                move |typed: &str #(, #names: #others)*| this.#method(typed #(, #names)*)
+            }}
         }
     }
 

@@ -1,5 +1,7 @@
 //! `#[tools]`: generates the entries of an `impl` block.
 
+use std::rc::Rc;
+
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::spanned::Spanned as _;
@@ -7,7 +9,7 @@ use syn::{Attribute, ImplItem, ItemImpl};
 
 use crate::attributes::{EntryKind, EntryOptions, tokens_of};
 use crate::entry;
-use crate::function::{EntryFunction, FunctionScope};
+use crate::function::{EntryFunction, FunctionScope, SiblingMethod};
 use crate::mistakes::CompileErrors;
 
 pub(crate) fn expand_impl(options: TokenStream, item: TokenStream) -> TokenStream {
@@ -27,13 +29,19 @@ pub(crate) fn expand_impl(options: TokenStream, item: TokenStream) -> TokenStrea
     if let Some((path, _)) = &block.trait_ {
         mistakes.add_at(path.span(), "`#[tools]` goes on an inherent `impl` block, not on that of a trait");
     }
+    let methods = block.items.iter().filter_map(|item| match item {
+        ImplItem::Fn(method) => Some(SiblingMethod::new(&method.sig)),
+        _ => None,
+    });
+    let siblings: Rc<[SiblingMethod]> = methods.collect();
     let mut entries = Vec::new();
     for item in &mut block.items {
         let ImplItem::Fn(method) = item else { continue };
         let Some((kind, attribute)) = take_attribute(&mut method.attrs, &mut mistakes) else { continue };
         let options = EntryOptions::parse(kind, tokens_of(&attribute), &mut mistakes);
-        let function =
+        let mut function =
             EntryFunction::read(&method.attrs, &mut method.sig, FunctionScope::InImpl, &mut mistakes);
+        function.siblings = siblings.clone();
         let entry = entry::entry(kind, &options, &function, FunctionScope::InImpl, &mut mistakes);
         let conditions = method.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg"));
         entries.push(quote! {

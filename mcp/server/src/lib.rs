@@ -66,6 +66,7 @@ pub use server::{BuildError, CacheScope, Server, ServerBuilder, ServerLimits};
 pub use transport::stdio;
 
 // Entries.
+pub use catalog::completion::{Completer, IntoSuggestions, SyncCompleter};
 pub use catalog::entry::{Entry, IntoEntries, Toolbox};
 pub use catalog::prompt::PromptEntry;
 pub use catalog::resource::{ResourceEntry, TemplateEntry};

@@ -154,6 +154,18 @@ impl Counter {
         format!("Is {} far?", self.count.load(Ordering::Relaxed))
     }
 
+    /// Asks for a way.
+    #[prompt]
+    fn way(&self, from: String, #[arg(complete = self.goals)] to: String) -> String {
+        format!("From {from} to {to}")
+    }
+
+    /// Knows the value, the call, and the argument that was chosen before.
+    async fn goals(&self, typed: String, context: Context) -> Result<Vec<String>, ToolError> {
+        let from: Option<String> = context.argument("from")?;
+        Ok(vec![format!("{typed} {} {from:?}", self.step)])
+    }
+
     #[resource_list("count")]
     fn all(&self) -> Result<Vec<Resource>, ToolError> {
         Ok(vec![Resource {
@@ -382,6 +394,12 @@ async fn prompts_take_texts_and_complete_them() {
     assert_eq!(complete(template, "category_id", "d").await["completion"]["values"], json!(["drinks"]));
     let template = json!({"type": "ref/resource", "uri": "count://{unit}"});
     assert_eq!(complete(template, "unit", "").await["completion"]["values"], json!(["x2"]));
+    let prompt = json!({"type": "ref/prompt", "name": "way"});
+    assert_eq!(complete(prompt.clone(), "to", "h").await["completion"]["values"], json!(["h 2 None"]));
+    let chosen = json!({"ref": prompt, "argument": {"name": "to", "value": "h"},
+        "context": {"arguments": {"from": "here"}}});
+    let completed = ask("completion/complete", chosen).await;
+    assert_eq!(completed["completion"]["values"], json!([r#"h 2 Some("here")"#]));
 }
 
 /// Counts.

@@ -17,5 +17,5 @@ fn summary_entry() -> ::bindpost::PromptEntry {
         },
     )
     .description("Asks for a summary.")
-    .complete("tone", tones)
+    .completer("tone", tones)
 }

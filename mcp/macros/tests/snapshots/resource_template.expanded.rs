@@ -23,6 +23,6 @@ fn category_entry() -> ::bindpost::TemplateEntry {
         )
         .description("The items of a category.")
         .mime_type("application/json")
-        .complete("category_id", categories)
+        .completer("category_id", categories)
     }
 }

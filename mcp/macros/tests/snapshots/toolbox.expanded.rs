@@ -73,7 +73,7 @@ impl<S: Store> ::bindpost::Toolbox for Orders<S> {
             )
             .description("All orders of a day.")
             .mime_type("application/json")
-            .complete("day", {
+            .completer("day", {
                 let this = ::std::clone::Clone::clone(&this);
                 move |typed: &str| this.days(typed)
             })

@@ -11,6 +11,10 @@ use serde_json::{Value, json};
 use crate::call::{Call, CallTarget, HandlerOutput, RunningCall};
 use crate::dispatch::{DispatchOutcome, InboundRequest};
 use crate::error::{ProtocolError, ToolError};
+#[cfg(doc)]
+use crate::handler::context::Context;
+use crate::handler::extract::{CallParts, FromCall};
+use crate::handler::signature::Signature;
 use crate::transport::HeaderValues;
 
 /// Suggests values for an argument.
@@ -18,15 +22,15 @@ use crate::transport::HeaderValues;
 pub(crate) enum ArgumentCompleter {
     /// A synchronous function.
     Now(Arc<Suggest>),
-    /// An asynchronous function.
+    /// A function that waits, or that needs the call.
     Later(Arc<SuggestLater>),
 }
 
 type Suggest = dyn Fn(&str) -> Vec<String> + Send + Sync;
-type SuggestLater = dyn Fn(String) -> Suggesting + Send + Sync;
+type SuggestLater = dyn Fn(String, CallParts) -> Suggesting + Send + Sync;
 
-/// The future of an asynchronous completer.
-type Suggesting = Pin<Box<dyn Future<Output = Result<Vec<String>, ToolError>> + Send>>;
+/// The future of a completer.
+pub(crate) type Suggesting = Pin<Box<dyn Future<Output = Result<Vec<String>, ToolError>> + Send>>;
 
 impl ArgumentCompleter {
     pub(crate) fn new(completer: impl Fn(&str) -> Vec<String> + Send + Sync + 'static) -> ArgumentCompleter {
@@ -39,7 +43,7 @@ impl ArgumentCompleter {
     where
         Fut: Future<Output = Result<Vec<String>, ToolError>> + Send + 'static,
     {
-        ArgumentCompleter::Later(Arc::new(move |typed| Box::pin(completer(typed))))
+        ArgumentCompleter::Later(Arc::new(move |typed, _| Box::pin(completer(typed))))
     }
 
     /// Answers with the suggestions, at once or with a call that waits for them.
@@ -52,9 +56,9 @@ impl ArgumentCompleter {
         };
         let call = Call::new(inbound, CallTarget::Completing);
         // The call has no timeout of its own, because a completer that times out is not an error.
-        RunningCall::start(call, "completion/complete", None, false, |_| {
+        RunningCall::start(call, "completion/complete", None, false, |context| {
             Box::pin(async move {
-                let suggesting = suggest(typed);
+                let suggesting = suggest(typed, CallParts::with_text_arguments(context, None));
                 let values = match timeout {
                     None => suggesting.await,
                     Some(timeout) => tokio::time::timeout(timeout, suggesting).await.unwrap_or_else(|_| {
@@ -68,6 +72,136 @@ impl ArgumentCompleter {
                 Ok(HandlerOutput::Completed(completion))
             })
         })
+    }
+}
+
+/// A function that suggests values for an argument of a prompt or a variable of a resource.
+///
+/// Its first parameter is the text typed so far: `&str`, or `String` in an async function. The others are
+/// filled as those of a handler: [`State`](crate::State) and [`Context`], whose
+/// [`argument`](Context::argument) returns the arguments that the user has already chosen (from 2025-06-18).
+///
+/// ```
+/// use bindpost_mcp_server::{Context, PromptEntry, State};
+///
+/// async fn streets(typed: String, State(map): State<Vec<&'static str>>, context: Context) -> Vec<String> {
+///     let city: Option<String> = context.argument("city").unwrap_or_default();
+///     let known = map.iter().filter(|street| street.starts_with(&typed));
+///     known.map(|street| format!("{street}, {}", city.as_deref().unwrap_or("anywhere"))).collect()
+/// }
+///
+/// let prompt = PromptEntry::new("directions", async || "How do I get there?")
+///     .argument("city", "The city", true)
+///     .argument("street", "The street", true)
+///     .completer("street", streets);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot complete an argument",
+    label = "not a completer",
+    note = "the first parameter is the typed text: `&str`, or `String` in an async function",
+    note = "the others are `State<T>` or `Context`, and it returns `Vec<String>` or a `Result` of it"
+)]
+pub trait Completer<Marker>: Send + Sync + 'static {
+    /// Fills the parameters and runs the function.
+    fn suggest(
+        &self,
+        typed: String,
+        parts: CallParts,
+    ) -> impl Future<Output = Result<Vec<String>, ToolError>> + Send;
+
+    /// Returns the state that the parameters need.
+    fn signature() -> Signature;
+}
+
+/// The suggestions that a completer returns.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the result of a completer",
+    note = "return `Vec<String>`, or a `Result` of it"
+)]
+pub trait IntoSuggestions: Send {
+    /// Converts the value into suggestions.
+    fn into_suggestions(self) -> Result<Vec<String>, ToolError>;
+}
+
+impl<T: Into<String> + Send> IntoSuggestions for Vec<T> {
+    fn into_suggestions(self) -> Result<Vec<String>, ToolError> {
+        Ok(self.into_iter().map(Into::into).collect())
+    }
+}
+
+impl<T: IntoSuggestions, E: Into<ToolError> + Send> IntoSuggestions for Result<T, E> {
+    fn into_suggestions(self) -> Result<Vec<String>, ToolError> {
+        self.map_err(Into::into)?.into_suggestions()
+    }
+}
+
+/// Marks the completers that are not async.
+#[derive(Debug)]
+pub struct SyncCompleter;
+
+macro_rules! completer {
+    ($($parameter:ident),*) => {
+        impl<F, R, $($parameter),*> Completer<(SyncCompleter, $($parameter,)*)> for F
+        where
+            F: Fn(&str, $($parameter),*) -> R + Send + Sync + 'static,
+            R: IntoSuggestions,
+            $($parameter: FromCall,)*
+        {
+            #[allow(non_snake_case, unused_mut, unused_variables, reason = "one macro for every count")]
+            async fn suggest(&self, typed: String, mut parts: CallParts) -> Result<Vec<String>, ToolError> {
+                $(let $parameter = $parameter::from_call(&mut parts)?;)*
+                self(&typed, $($parameter),*).into_suggestions()
+            }
+
+            fn signature() -> Signature {
+                #[allow(unused_mut, reason = "one macro for every count")]
+                let mut signature = Signature::new();
+                $($parameter::describe(&mut signature);)*
+                signature
+            }
+        }
+
+        impl<F, Fut, R, $($parameter),*> Completer<($($parameter,)*)> for F
+        where
+            F: Fn(String, $($parameter),*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = R> + Send,
+            R: IntoSuggestions,
+            $($parameter: FromCall,)*
+        {
+            #[allow(non_snake_case, unused_mut, unused_variables, reason = "one macro for every count")]
+            async fn suggest(&self, typed: String, mut parts: CallParts) -> Result<Vec<String>, ToolError> {
+                $(let $parameter = $parameter::from_call(&mut parts)?;)*
+                self(typed, $($parameter),*).await.into_suggestions()
+            }
+
+            fn signature() -> Signature {
+                #[allow(unused_mut, reason = "one macro for every count")]
+                let mut signature = Signature::new();
+                $($parameter::describe(&mut signature);)*
+                signature
+            }
+        }
+    };
+}
+
+completer!();
+completer!(P1);
+completer!(P1, P2);
+completer!(P1, P2, P3);
+
+impl ArgumentCompleter {
+    /// Returns a completer, and the state that it needs.
+    pub(crate) fn from_function<M: 'static>(completer: impl Completer<M>) -> (ArgumentCompleter, Signature) {
+        fn signature_of<M, C: Completer<M>>(_: &C) -> Signature {
+            C::signature()
+        }
+        let signature = signature_of(&completer);
+        let completer = Arc::new(completer);
+        let later = move |typed, parts| -> Suggesting {
+            let completer = completer.clone();
+            Box::pin(async move { completer.suggest(typed, parts).await })
+        };
+        (ArgumentCompleter::Later(Arc::new(later)), signature)
     }
 }
 

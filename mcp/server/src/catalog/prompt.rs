@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::auth::AccessRule;
 use crate::call::{Call, CallTarget, HandlerFuture, HandlerOutput, RunningCall};
-use crate::catalog::completion::ArgumentCompleter;
+use crate::catalog::completion::{ArgumentCompleter, Completer};
 use crate::catalog::entry::entry_methods;
 use crate::dispatch::{DispatchOutcome, InboundRequest};
 use crate::error::{ProtocolError, ToolError};
@@ -124,6 +124,19 @@ impl PromptEntry {
         completer: impl Fn(&str) -> Vec<String> + Send + Sync + 'static,
     ) -> PromptEntry {
         self.completers.push((argument.into(), ArgumentCompleter::new(completer)));
+        self
+    }
+
+    /// Sets a function that completes an argument. It can be async and take [`State`](crate::State) and
+    /// [`Context`](crate::Context), see [`Completer`]. The timeout is [`PromptEntry::timeout`].
+    pub fn completer<M: 'static>(
+        mut self,
+        argument: impl Into<String>,
+        completer: impl Completer<M>,
+    ) -> PromptEntry {
+        let (completer, needed) = ArgumentCompleter::from_function(completer);
+        self.signature.needs_states_of(&needed);
+        self.completers.push((argument.into(), completer));
         self
     }
 

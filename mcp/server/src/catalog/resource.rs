@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::auth::AccessRule;
 use crate::call::answer::EncodedResponse;
 use crate::call::{Call, CallTarget, HandlerFuture, HandlerOutput, RunningCall};
-use crate::catalog::completion::ArgumentCompleter;
+use crate::catalog::completion::{ArgumentCompleter, Completer};
 use crate::catalog::entry::entry_methods;
 use crate::catalog::uri_template::UriTemplate;
 use crate::dispatch::{DispatchOutcome, InboundRequest};
@@ -289,6 +289,19 @@ impl TemplateEntry {
         completer: impl Fn(&str) -> Vec<String> + Send + Sync + 'static,
     ) -> TemplateEntry {
         self.completers.push((variable.into(), ArgumentCompleter::new(completer)));
+        self
+    }
+
+    /// Sets a function that completes a variable. It can be async and take [`State`](crate::State) and
+    /// [`Context`](crate::Context), see [`Completer`]. The timeout is [`TemplateEntry::timeout`].
+    pub fn completer<M: 'static>(
+        mut self,
+        variable: impl Into<String>,
+        completer: impl Completer<M>,
+    ) -> TemplateEntry {
+        let (completer, needed) = ArgumentCompleter::from_function(completer);
+        self.signature.needs_states_of(&needed);
+        self.completers.push((variable.into(), completer));
         self
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bindpost_mcp_protocol::lifecycle::{ClientCapabilities, Implementation, LogLevel};
 use bindpost_mcp_protocol::{RawJson, RequestId, Revision, jsonrpc, meta};
 use http::HeaderName;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use crate::auth::Caller;
@@ -33,6 +33,13 @@ struct ProgressParams<'a> {
     total: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
+}
+
+/// The member `context` of `completion/complete`.
+#[derive(Deserialize)]
+struct ChosenArguments<'a> {
+    #[serde(borrow)]
+    arguments: &'a RawValue,
 }
 
 #[derive(Serialize)]
@@ -85,9 +92,15 @@ impl Context {
         self.given_arguments_json().unwrap_or("{}")
     }
 
-    /// Returns the arguments as JSON text, or `None` if the client sent none.
+    /// Returns the arguments as JSON text, or `None` if the client sent none. In a completer these are the
+    /// arguments that the user has already chosen.
     pub fn given_arguments_json(&self) -> Option<&str> {
-        self.0.params().get("arguments").filter(|raw| raw.is_object()).map(|raw| raw.as_json())
+        let params = self.0.params();
+        if let CallTarget::Completing = self.0.subject() {
+            let chosen = params.get("context")?.decode::<ChosenArguments<'_>>().ok()?;
+            return Some(chosen.arguments.get()).filter(|json| json.starts_with('{'));
+        }
+        params.get("arguments").filter(|raw| raw.is_object()).map(|raw| raw.as_json())
     }
 
     /// Decodes one argument, or one variable of a URI. Returns `None` if it was not given.
@@ -100,7 +113,7 @@ impl Context {
         match arguments.get_mut(name).map(Value::take).filter(|value| !value.is_null()) {
             None => Ok(None),
             Some(value) => {
-                let is_text = matches!(self.0.subject(), CallTarget::Prompt(_));
+                let is_text = matches!(self.0.subject(), CallTarget::Prompt(_) | CallTarget::Completing);
                 decode_argument(name, value, is_text.then(|| self.method())).map(Some)
             }
         }

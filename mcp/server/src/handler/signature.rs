@@ -72,6 +72,11 @@ impl Signature {
         self.states.push((TypeId::of::<T>(), std::any::type_name::<T>()));
     }
 
+    /// Declares that the handler needs the state that another signature needs.
+    pub(crate) fn needs_states_of(&mut self, other: &Signature) {
+        self.states.extend_from_slice(&other.states);
+    }
+
     /// Returns the schema of the arguments in the form for clients.
     pub fn schema(&self) -> Value {
         schema::for_clients(&self.derived_schema())

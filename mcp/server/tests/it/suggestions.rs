@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bindpost_mcp_server::testing::TestClient;
-use bindpost_mcp_server::{PromptEntry, Server, TemplateEntry, ToolError};
+use bindpost_mcp_server::{PromptEntry, Server, State, TemplateEntry, ToolError};
 use serde_json::{Value, json};
 
 async fn slowly(typed: String) -> Result<Vec<String>, ToolError> {
@@ -48,6 +48,26 @@ async fn suggested(reference: Value, argument: &str) -> Value {
     let without = TestClient::connect(&server).request("completion/complete", params).await.unwrap();
     assert_eq!(with["completion"], without["completion"]);
     with["completion"].clone()
+}
+
+#[tokio::test]
+async fn the_state_of_a_completer_is_checked_at_start() {
+    let prompt = || {
+        PromptEntry::new("p", async || "x").argument("name", "", false).completer(
+            "name",
+            |typed: &str, State(known): State<Vec<&'static str>>| {
+                known.into_iter().filter(|name| name.starts_with(typed)).collect::<Vec<_>>()
+            },
+        )
+    };
+    let missing = Server::builder("s", "1").prompt(prompt()).build().unwrap_err().to_string();
+    assert!(missing.contains("needs State<alloc::vec::Vec<&str>>"), "{missing}");
+    let server = Server::builder("s", "1").state(vec!["ada", "bob", "amy"]).prompt(prompt()).build().unwrap();
+    let params = json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "name", "value": "a"},
+        "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}}});
+    let completed = TestClient::connect(&server).request("completion/complete", params).await.unwrap();
+    assert_eq!(completed["completion"]["values"], json!(["ada", "amy"]));
 }
 
 #[tokio::test]
