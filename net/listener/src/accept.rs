@@ -1,5 +1,6 @@
 //! Conversion of an accepted socket to the stream that HTTP uses.
 
+use std::convert::Infallible;
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -7,7 +8,7 @@ use tokio::net::TcpStream;
 
 /// Converts an accepted socket to the stream that HTTP uses: the socket itself, or TLS on top of it.
 ///
-/// The feature `tls` implements it for `tokio_rustls::TlsAcceptor`.
+/// The feature `tls` implements it for `tokio_rustls::TlsAcceptor`, and adds `TlsFileAcceptor`.
 pub trait StreamAcceptor: Clone + Send + Sync + 'static {
     /// The type of the stream.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
@@ -18,6 +19,11 @@ pub trait StreamAcceptor: Clone + Send + Sync + 'static {
     /// Performs the handshake. [`ConnectionLimits::header_read`](crate::ConnectionLimits::header_read)
     /// limits its time.
     fn accept(&self, socket: TcpStream) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+
+    /// Runs while the listener serves, for example to read changed certificates. Does nothing by default.
+    fn maintain(&self) -> impl Future<Output = Infallible> + Send {
+        std::future::pending()
+    }
 }
 
 /// Accepts plain TCP, without TLS.

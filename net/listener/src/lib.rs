@@ -39,6 +39,8 @@ pub use self::accept::{PlainTcp, StreamAcceptor};
 pub use self::bind::bind;
 pub use self::connection::{ConnectedClient, PendingBodyGuard};
 pub use self::drain::{Drain, DrainTrigger, drain_on_signal};
+#[cfg(feature = "tls")]
+pub use self::tls::TlsFileAcceptor;
 
 use self::connection::{ConnectionSignal, ProtocolBuilders, serve_connection};
 use self::registry::ConnectionRegistry;
@@ -246,6 +248,7 @@ where
     tokio::select! {
         () = work => Ok(()),
         never = registry.sweep(limits.sweep) => match never {},
+        never = acceptor.maintain() => match never {},
     }
 }
 
