@@ -95,6 +95,22 @@
 //! [`serve`] listens on an address, [`stdio::serve_stdio`] uses standard input and output, and
 //! [`http::Endpoint`] runs inside a service of your own.
 //!
+//! With the feature `tls`, [`http::Settings::tls`] serves HTTPS. The files are read again when they change:
+//!
+//! ```no_run
+//! use bindpost::http::{ApiKeys, Auth, Settings, TlsFiles};
+//!
+//! # async fn run(server: bindpost::Server) -> std::io::Result<()> {
+//! let settings = Settings {
+//!     tls: Some(TlsFiles::new("/etc/orders/cert.pem", "/etc/orders/key.pem")),
+//!     allowed_hosts: vec!["orders.example".to_owned()],
+//!     auth: Some(Auth::new(ApiKeys::from_file("/etc/orders/keys")?)),
+//!     ..Settings::default()
+//! };
+//! bindpost::http::bind("0.0.0.0:8443").await?.serve(server, settings).await
+//! # }
+//! ```
+//!
 //! # Tests
 //!
 //! The feature `testing` adds `testing::TestClient`, an in-memory client. Enable it for tests only:

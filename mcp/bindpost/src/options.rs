@@ -12,6 +12,7 @@ mod mistake;
 mod setters;
 mod slot;
 mod text;
+mod tls;
 #[cfg_attr(not(feature = "oauth"), path = "options/no_tokens.rs")]
 mod tokens;
 
@@ -25,6 +26,7 @@ use bindpost_mcp_server::{CacheScope, Server, ServerBuilder, ServerLimits, TaskL
 
 pub use auth::AuthOptions;
 pub use mistake::{OptionMistake, OptionSource, OptionsError};
+pub use tls::TlsOptions;
 pub use tokens::TokenLimits;
 
 /// The prefix of the environment variables.
@@ -103,11 +105,12 @@ pub struct Options {
     sse: bool,
     sse_path: String,
     sse_message_path: String,
-    /// The HTTP settings, without those that depend on several options: `sse_paths` and `auth`.
+    /// The HTTP settings, without those that depend on several options: `sse_paths`, `tls` and `auth`.
     settings: Settings,
     limits: ServerLimits,
     http: HttpOptions,
     tasks: TaskOptions,
+    tls: TlsOptions,
     auth: AuthOptions,
     authorizer: Option<AnyAuthorizer>,
     /// The file or variable that set a key.
@@ -213,6 +216,7 @@ impl Options {
             limits: ServerLimits::default(),
             http: HttpOptions::default(),
             tasks: TaskOptions::default(),
+            tls: TlsOptions::default(),
             auth: AuthOptions::default(),
             authorizer: None,
             places: BTreeMap::new(),
@@ -292,6 +296,7 @@ impl Options {
                 format!("is {other:?}, the same as another path; set different paths, or set `sse` to false");
             mistakes.push(OptionMistake::about(key, self.source_of(key), what));
         }
+        let tls = self.tls_files(&mut mistakes);
         let auth = self.authentication(&mut mistakes);
         OptionsError::unless_empty(mistakes)?;
         let HttpOptions { max_body, body_timeout, stream_after, keep_alive, retry } = self.http;
@@ -303,6 +308,7 @@ impl Options {
             stream_after,
             keep_alive,
             retry,
+            tls,
             auth,
             ..self.settings.clone()
         })

@@ -32,6 +32,7 @@ pub(crate) struct Guard {
     hosts: Vec<String>,
     origins: Vec<String>,
     require_origin: bool,
+    is_tls: bool,
     /// The request headers a web page may send.
     headers: String,
 }
@@ -40,7 +41,9 @@ pub(crate) struct Guard {
 pub(crate) struct NamedHost<'a> {
     /// The host as the request spells it, with its port.
     pub(crate) text: &'a str,
-    pub(crate) is_loopback: bool,
+    /// Whether clients reach this host over HTTPS. Without TLS of our own, a proxy has it for every host but
+    /// those of the loopback interface.
+    pub(crate) uses_https: bool,
 }
 
 impl Guard {
@@ -56,6 +59,7 @@ impl Guard {
             hosts: listed.map(|host| host.to_ascii_lowercase()).collect(),
             origins: settings.allowed_origins.iter().map(origin).collect(),
             require_origin: settings.require_origin,
+            is_tls: settings.tls.is_some(),
             headers,
         }
     }
@@ -111,7 +115,8 @@ impl Guard {
             None => parts.headers.get(HOST)?.to_str().ok()?,
         };
         let is_loopback = is_loopback(text.as_bytes());
-        (is_loopback || self.lists_host(text.as_bytes())).then_some(NamedHost { text, is_loopback })
+        let uses_https = self.is_tls || !is_loopback;
+        (is_loopback || self.lists_host(text.as_bytes())).then_some(NamedHost { text, uses_https })
     }
 
     /// Returns the first of these host names that is not one of the loopback interface. If there is
@@ -253,7 +258,7 @@ mod tests {
         ] {
             let request = http::Request::builder().uri("/mcp").header("host", host);
             let parts = request.body(()).unwrap().into_parts().0;
-            assert_eq!(guard.named_host(&parts).map(|host| host.is_loopback), named, "{host}");
+            assert_eq!(guard.named_host(&parts).map(|host| !host.uses_https), named, "{host}");
         }
     }
 

@@ -1,5 +1,8 @@
 //! Bind, serve, drain.
 
+#[cfg_attr(not(feature = "tls"), path = "serve/no_tls.rs")]
+mod tls;
+
 use std::convert::Infallible;
 use std::error::Error;
 use std::future::{Future as _, poll_fn};
@@ -98,7 +101,10 @@ impl BoundListener {
                 () = begun => draining.drain(),
             }
         });
-        let served = listener::serve(self.listener, make, limits, drain).await;
+        let served = match &endpoint.settings.tls {
+            None => listener::serve(self.listener, make, limits, drain).await,
+            Some(files) => tls::serve_tls(files, self.listener, make, limits, drain).await,
+        };
         keeper.abort();
         served
     }

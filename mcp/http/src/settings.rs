@@ -1,5 +1,6 @@
 //! The settings of an endpoint: what it serves, which requests it accepts, and its limits.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bindpost_mcp_protocol::Revision;
@@ -70,6 +71,46 @@ pub struct Settings {
     pub trust_platform_identity: bool,
     /// Timeouts and limits of connections.
     pub connections: listener::ConnectionLimits,
+    /// The certificate and the key with which [`BoundListener`](crate::BoundListener) serves HTTPS. `None`
+    /// serves plain HTTP. Requires the feature `tls`.
+    pub tls: Option<TlsFiles>,
+}
+
+/// The PEM files with which a server serves HTTPS.
+///
+/// They are read again when they change, and new connections then use the new pair. If the new pair cannot
+/// be used, a warning is logged and the previous pair stays in use.
+///
+/// ```no_run
+/// use bindpost_mcp_http::{Settings, TlsFiles, bind};
+/// # use bindpost_mcp_http::{ApiKeys, Auth};
+///
+/// # async fn run(server: bindpost_mcp_server::Server) -> std::io::Result<()> {
+/// let settings = Settings {
+///     tls: Some(TlsFiles::new("/etc/orders/cert.pem", "/etc/orders/key.pem")),
+///     allowed_hosts: vec!["orders.example".to_owned()],
+///     auth: Some(Auth::new(ApiKeys::from_file("/etc/orders/keys")?)),
+///     ..Settings::default()
+/// };
+/// bind("0.0.0.0:8443").await?.serve(server, settings).await
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate of the server, followed by the intermediate certificates.
+    pub certificate: PathBuf,
+    /// The private key of the certificate, without a passphrase.
+    pub key: PathBuf,
+    /// The interval at which the files are checked for changes. A change takes effect when both files have
+    /// been the same for a second.
+    pub look_every: Duration,
+}
+
+impl TlsFiles {
+    /// Names the files of the certificate and the key. They are checked every 5 s.
+    pub fn new(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> TlsFiles {
+        TlsFiles { certificate: certificate.into(), key: key.into(), look_every: Duration::from_secs(5) }
+    }
 }
 
 /// Options of HTTP+SSE, the transport of 2024-11-05.
@@ -174,6 +215,7 @@ impl Default for Settings {
             identity_headers: Vec::new(),
             trust_platform_identity: false,
             connections: listener::ConnectionLimits::default(),
+            tls: None,
         }
     }
 }

@@ -184,8 +184,8 @@ impl Options {
         }
     }
 
-    /// Returns the options of a table that a file or a variable changed, with their sources.
-    fn externally_set(&self, table: &str) -> Vec<(&'static str, OptionSource)> {
+    /// Returns the options whose names begin with this text that a file or a variable changed, with their sources.
+    pub(super) fn externally_set(&self, table: &str) -> Vec<(&'static str, OptionSource)> {
         let (mut now, mut default) = (self.clone(), Options::default());
         let mut changed = |key: &&keys::OptionDefinition| {
             (key.slot)(&mut now).to_toml() != (key.slot)(&mut default).to_toml()

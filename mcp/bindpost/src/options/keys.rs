@@ -188,6 +188,10 @@ const KEYS: &[OptionDefinition] = &[
     key("tasks.lifetime", |o| slot(&mut o.tasks.lifetime, time(PAUSE)), "How long a task is kept after its creation."),
     key("tasks.poll_interval", |o| slot(&mut o.tasks.poll_interval, time(TIME)), "The interval at which a client should poll a task."),
 
+    key("tls.certificate", |o| slot(&mut o.tls.certificate, file()), "A PEM file with the certificate of the server, followed by the intermediate certificates. The server then serves HTTPS. Changes are applied while the server runs. Requires `tls.key` and the feature `tls`."),
+    key("tls.key", |o| slot(&mut o.tls.key, file()), "A PEM file with the private key of the certificate, without a passphrase."),
+    key("tls.look_every", |o| slot(&mut o.tls.look_every, time(PAUSE)), "The interval at which both files are checked for changes."),
+
     key("auth.api_keys", |o| slot(&mut o.auth.api_keys, secret(API_KEY)), "API keys, each a line `name = secret` or `name = secret scope1 scope2`."),
     key("auth.api_keys_file", |o| slot(&mut o.auth.api_keys_file, file()), "A file with such lines. Changes are applied while the server runs. A relative path starts at the working directory."),
     key("auth.api_keys_look_every", |o| slot(&mut o.auth.api_keys_look_every, time(PAUSE)), "The interval at which the file is checked for changes."),

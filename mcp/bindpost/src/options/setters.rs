@@ -6,7 +6,7 @@ use bindpost_mcp_http::{AnyAuthorizer, Authorizer, SessionLimits, SessionMode, l
 use bindpost_mcp_protocol::Revision;
 use bindpost_mcp_server::{CacheScope, ServerLimits};
 
-use super::{AuthOptions, HttpOptions, Options, TaskOptions};
+use super::{AuthOptions, HttpOptions, Options, TaskOptions, TlsOptions};
 
 /// Defines the method of each option: its documentation, its parameter, the field and the new value.
 macro_rules! setters {
@@ -118,6 +118,12 @@ impl Options {
     /// Changes `[tasks]`: the tasks extension.
     pub fn tasks(mut self, change: impl FnOnce(&mut TaskOptions)) -> Options {
         change(&mut self.tasks);
+        self
+    }
+
+    /// Changes `[tls]`: the certificate with which the server serves HTTPS. Requires the feature `tls`.
+    pub fn tls(mut self, change: impl FnOnce(&mut TlsOptions)) -> Options {
+        change(&mut self.tls);
         self
     }
 

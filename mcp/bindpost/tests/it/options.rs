@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bindpost::http::{AnonymousAccess, Authorizer, Denial, SessionMode};
+use bindpost::http::{AnonymousAccess, Authorizer, Denial, SessionMode, TlsFiles};
 use bindpost::options::{OptionKey, OptionSource};
 use bindpost::protocol::Revision;
 use bindpost::testing::TestClient;
@@ -165,6 +165,10 @@ const SAMPLE: &str = r#"
     [tasks]
     enabled = true
     lifetime = "20m"
+    [tls]
+    certificate = "cert.pem"
+    key = "key.pem"
+    look_every = "1m"
     [auth]
     api_keys = ["ops = secret orders.read"]
     resource = "https://api.example/v1/mcp"
@@ -215,6 +219,9 @@ const VARIABLES: &[(&str, &str)] = &[
     ("BINDPOST_CONNECTIONS__H2_STREAMS", "7"),
     ("BINDPOST_TASKS__ENABLED", "true"),
     ("BINDPOST_TASKS__LIFETIME", "20m"),
+    ("BINDPOST_TLS__CERTIFICATE", "cert.pem"),
+    ("BINDPOST_TLS__KEY", "key.pem"),
+    ("BINDPOST_TLS__LOOK_EVERY", "60s"),
     ("BINDPOST_AUTH__API_KEYS", "ops=secret orders.read"),
     ("BINDPOST_AUTH__RESOURCE", "https://api.example/v1/mcp"),
     ("BINDPOST_AUTH__LISTING", "permitted"),
@@ -274,6 +281,11 @@ fn in_rust() -> Options {
             tasks.enabled = true;
             tasks.lifetime = Duration::from_secs(20 * 60);
         })
+        .tls(|tls| {
+            tls.certificate = Some("cert.pem".into());
+            tls.key = Some("key.pem".into());
+            tls.look_every = Duration::from_secs(60);
+        })
         .auth(|auth| {
             auth.api_keys = vec!["ops = secret orders.read".to_owned()];
             auth.resource = Some("https://api.example/v1/mcp".to_owned());
@@ -308,6 +320,8 @@ async fn all_three_ways_give_the_same_server_and_settings() {
         assert_eq!(settings.max_body, 2_000_000);
         let times = [settings.body_timeout, settings.stream_after, settings.keep_alive, settings.retry];
         assert_eq!(times.map(|time| time.as_millis()), [250, 5_000, 6_000, 7_000]);
+        let tls = TlsFiles { look_every: Duration::from_secs(60), ..TlsFiles::new("cert.pem", "key.pem") };
+        assert_eq!(settings.tls, Some(tls));
         let auth = settings.auth.unwrap();
         assert_eq!((auth.opening, auth.listing), (AnonymousAccess::Closed, ListVisibility::Permitted));
         assert_eq!(auth.resource.as_deref(), Some("https://api.example/v1/mcp"));
@@ -353,7 +367,7 @@ fn the_defaults_are_those_of_the_server_and_of_http() {
     assert_eq!(options.listen_address(), "127.0.0.1:7071");
     assert_eq!((&settings.path, &settings.sse_paths), (&usual.path, &usual.sse_paths));
     assert_eq!(settings.max_body, usual.max_body);
-    assert!(settings.auth.is_none() && !settings.open_to_all);
+    assert!(settings.auth.is_none() && settings.tls.is_none() && !settings.open_to_all);
     assert_eq!(from_file("sse = false").unwrap().settings().unwrap().sse_paths, None);
 }
 

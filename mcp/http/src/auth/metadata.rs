@@ -118,7 +118,7 @@ impl AuthGate {
             return Some(Cow::Borrowed(resource));
         }
         let host = self.guard.named_host(&request.parts)?;
-        let (scheme, default_port) = if host.is_loopback { ("http", ":80") } else { ("https", ":443") };
+        let (scheme, default_port) = if host.uses_https { ("https", ":443") } else { ("http", ":80") };
         let name = host.text.strip_suffix(default_port).unwrap_or(host.text).to_ascii_lowercase();
         let url = format!("{scheme}://{}", name.strip_suffix(':').unwrap_or(&name));
         let path = url.len();

@@ -19,7 +19,7 @@ use crate::endpoint::reply::{BoxedReply, Reply, empty, refuse, too_many_sessions
 use crate::endpoint::request::AdmittedRequest;
 use crate::endpoint::sessions::new_id;
 use crate::endpoint::streaming::event_stream_reply;
-use crate::settings::{SessionLimits, SseOptions};
+use crate::settings::{SessionLimits, Settings, SseOptions};
 
 /// The open pipes. A pipe is closed when its client disconnects from the stream.
 #[derive(Debug, Default)]
@@ -121,7 +121,7 @@ pub(crate) fn open_pipe(admitted: &AdmittedRequest<'_>) -> Reply {
     if endpoint.draining.load(Ordering::SeqCst) {
         out.end();
     }
-    let address = address_to_post(&endpoint.settings.sse, message_path, admitted.http, &id);
+    let address = address_to_post(&endpoint.settings, message_path, admitted.http, &id);
     let opening = format!("event: endpoint\ndata: {address}\n\n");
     if let Some(every) = endpoint.settings.sse.ping {
         tokio::spawn(ping(Arc::downgrade(&out), every));
@@ -135,13 +135,14 @@ pub(crate) fn open_pipe(admitted: &AdmittedRequest<'_>) -> Reply {
 }
 
 /// Returns the address to which the client of a new pipe posts messages.
-fn address_to_post(options: &SseOptions, path: &str, http: &HttpRequest, id: &str) -> String {
-    let SseOptions { absolute, repeats, .. } = options;
+fn address_to_post(settings: &Settings, path: &str, http: &HttpRequest, id: &str) -> String {
+    let SseOptions { absolute, repeats, .. } = &settings.sse;
     let host = http.uri().authority().map(|authority| authority.as_str()).or_else(|| http.header("host"));
     let origin = match host {
         Some(host) if *absolute => {
             let forwarded = http.header("x-forwarded-proto").filter(|scheme| *scheme == "https");
-            format!("{}://{host}", forwarded.unwrap_or("http"))
+            let scheme = if settings.tls.is_some() { "https" } else { "http" };
+            format!("{}://{host}", forwarded.unwrap_or(scheme))
         }
         _ => String::new(),
     };

@@ -14,3 +14,4 @@ mod mount;
 mod sessions;
 mod smuggling;
 mod streams;
+mod tls;

@@ -350,6 +350,15 @@ fn contradicting_options_are_reported() {
             "sse_message_path = \"/mcp\"",
             "`sse_message_path` in bindpost.toml line 1 is \"/mcp\", the same as",
         ),
+        ("tls.key = \"k\"", "`tls.key` in bindpost.toml line 1 has no effect without `tls.certificate`"),
+        (
+            "tls.certificate = \"c\"",
+            "`tls.certificate` in bindpost.toml line 1 has no effect without `tls.key`",
+        ),
+        (
+            "tls.look_every = \"9s\"",
+            "`tls.look_every` in bindpost.toml line 1 has no effect without `tls.cert",
+        ),
         ("auth.realm = \"x\"", "`auth.realm` in bindpost.toml line 1 has no effect without `auth.api_keys`"),
         (
             "auth.audiences = [\"x\"]",
@@ -395,6 +404,15 @@ fn an_empty_variable_does_not_disable_authentication() {
     }
     // An empty variable does not remove a limit either.
     assert!(from_variable("BINDPOST_LIMITS__CALL_TIMEOUT", "").is_err());
+}
+
+#[test]
+fn an_empty_variable_does_not_turn_https_off() {
+    let options = from_file("[tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"").unwrap();
+    let empty = [("BINDPOST_TLS__CERTIFICATE", ""), ("BINDPOST_TLS__KEY", "")];
+    let error = options.load_variables(empty).unwrap().settings().unwrap_err().to_string();
+    let expected = empty.map(|(name, _)| format!("`{name}` is empty; set a value, or remove the variable"));
+    assert_eq!(error, expected.join("\n"));
 }
 
 #[test]
