@@ -75,6 +75,8 @@ pub(crate) enum Route {
     OpenPipe,
     PostToPipe,
     Metadata,
+    Alive,
+    Ready,
     Options(&'static str),
     NotAllowed(&'static str),
     Unknown,
@@ -91,7 +93,16 @@ impl Route {
             _ => Route::NotAllowed("GET, POST, DELETE, OPTIONS"),
         }
     }
+
+    /// Returns whether this is a health probe. Probes often name the server by its address.
+    pub(crate) fn is_probe(self) -> bool {
+        matches!(self, Route::Alive | Route::Ready)
+    }
 }
+
+/// The paths of the health probes, if they are enabled.
+const ALIVE_PATH: &str = "/_/healthz";
+const READY_PATH: &str = "/_/readyz";
 
 /// The minimum interval of sweeps. A shorter setting is raised to this.
 const SHORTEST_SWEEP: Duration = Duration::from_millis(10);
@@ -208,6 +219,13 @@ impl EndpointState {
                 Method::GET | Method::OPTIONS => Route::Metadata,
                 _ => Route::NotAllowed("GET, OPTIONS"),
             },
+            (_, method) if self.settings.health && (path == ALIVE_PATH || path == READY_PATH) => {
+                match *method {
+                    Method::GET | Method::HEAD if path == ALIVE_PATH => Route::Alive,
+                    Method::GET | Method::HEAD => Route::Ready,
+                    _ => Route::NotAllowed("GET, HEAD"),
+                }
+            }
             _ => Route::Unknown,
         }
     }

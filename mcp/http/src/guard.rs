@@ -70,7 +70,7 @@ impl Guard {
             Route::Metadata => self.host_refusal_reason(uri, headers),
             _ => self.refusal_reason(uri, headers),
         };
-        if let Some(reason) = reason {
+        if let Some(reason) = reason.filter(|_| !route.is_probe()) {
             return Err(Box::new(refuse(StatusCode::FORBIDDEN, None, INVALID_REQUEST, reason)));
         }
         match headers.repeated {

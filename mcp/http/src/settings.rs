@@ -69,6 +69,10 @@ pub struct Settings {
     pub identity_headers: Vec<String>,
     /// Trusts the identity headers: a platform in front of the server sets them and removes those of clients.
     pub trust_platform_identity: bool,
+    /// Answers health probes: `GET /_/healthz` gets 200 while the process answers, `GET /_/readyz` gets 200,
+    /// and 503 while the server shuts down. Probes need no credentials, and any `Host` header is accepted,
+    /// because orchestrators probe by address. The responses are constant.
+    pub health: bool,
     /// Timeouts and limits of connections.
     pub connections: listener::ConnectionLimits,
     /// The certificate and the key with which [`BoundListener`](crate::BoundListener) serves HTTPS. `None`
@@ -214,6 +218,7 @@ impl Default for Settings {
             behind_proxy: false,
             identity_headers: Vec::new(),
             trust_platform_identity: false,
+            health: false,
             connections: listener::ConnectionLimits::default(),
             tls: None,
         }

@@ -121,6 +121,7 @@ const KEYS: &[OptionDefinition] = &[
     key("sse", |o| slot(&mut o.sse, flag()), "Whether HTTP+SSE (2024-11-05) is served too."),
     key("sse_path", |o| slot(&mut o.sse_path, text(PATH)), "The path of the HTTP+SSE stream."),
     key("sse_message_path", |o| slot(&mut o.sse_message_path, text(PATH)), "The path to which HTTP+SSE clients post messages."),
+    key("health", |o| slot(&mut o.settings.health, flag()), "Answers health probes without authentication and for any `Host` header: `/_/healthz` with 200, `/_/readyz` with 200, or 503 while the server shuts down."),
     key("sessions", |o| slot(&mut o.settings.sessions, choice(SESSIONS)), "Whether legacy revisions (up to 2025-11-25) get sessions. `required`: every request must have a session id. `optional`: requests without one are served without a session. `stateless`: no sessions, but `initialize` returns an id. `off`: no sessions."),
     key("json_only", |o| slot(&mut o.settings.json_only, flag()), "Sends JSON responses only: no streams, no GET, no requests to the client."),
     key("allowed_origins", |o| slot(&mut o.settings.allowed_origins, text(ORIGIN)), "Origins of web pages that may send requests, besides those of the loopback interface."),

@@ -63,6 +63,8 @@ setters! {
     sse_path(path: impl Into<String>) => sse_path = path.into();
     /// Sets the path to which HTTP+SSE clients post messages. Default: `/message`.
     sse_message_path(path: impl Into<String>) => sse_message_path = path.into();
+    /// Answers health probes at `/_/healthz` and `/_/readyz`, without authentication. Default: false.
+    health(health: bool) => settings.health = health;
     /// Sets whether legacy revisions (up to 2025-11-25) get sessions. Default: required.
     sessions(mode: SessionMode) => settings.sessions = mode;
     /// Sends JSON responses only: no streams, no GET, no requests to the client.

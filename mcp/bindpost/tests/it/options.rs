@@ -131,6 +131,7 @@ const SAMPLE: &str = r#"
     sse = true
     sse_path = "/v1/sse"
     sse_message_path = "/v1/message"
+    health = true
     sessions = "stateless"
     json_only = true
     allowed_origins = [
@@ -197,6 +198,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("BINDPOST_PATH", "/v1/mcp/"),
     ("BINDPOST_SSE_PATH", "/v1/sse"),
     ("BINDPOST_SSE_MESSAGE_PATH", "/v1/message"),
+    ("BINDPOST_HEALTH", "true"),
     ("BINDPOST_SESSIONS", "stateless"),
     ("BINDPOST_JSON_ONLY", "true"),
     ("BINDPOST_ALLOWED_ORIGINS", "https://a.example, https://b.example"),
@@ -251,6 +253,7 @@ fn in_rust() -> Options {
         .sse(true)
         .sse_path("/v1/sse")
         .sse_message_path("/v1/message")
+        .health(true)
         .sessions(SessionMode::Stateless)
         .json_only(true)
         .allowed_origins(["https://a.example", "https://b.example"])
@@ -311,7 +314,7 @@ async fn all_three_ways_give_the_same_server_and_settings() {
         assert_eq!(settings.allowed_hosts, ["api.example"]);
         assert_eq!(settings.identity_headers, ["x-user-"]);
         assert_eq!(settings.allowed_origins, ["https://a.example", "https://b.example"]);
-        assert!(settings.require_origin && settings.json_only);
+        assert!(settings.require_origin && settings.json_only && settings.health);
         assert!(settings.open_to_all && settings.behind_proxy && settings.trust_platform_identity);
         assert_eq!(settings.sessions, SessionMode::Stateless);
         assert_eq!(settings.session_limits.idle, Duration::from_secs(300));

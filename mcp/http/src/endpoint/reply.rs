@@ -3,8 +3,9 @@
 use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
 use bindpost_mcp_protocol::{ErrorObject, RequestId};
 use bindpost_mcp_server::transport::{EncodedResponse, RejectionKind};
-use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
+use serde_json::json;
 
 use crate::endpoint::body::ReplyBody;
 
@@ -42,6 +43,17 @@ pub(crate) fn json_reply(status: StatusCode, body: ReplyBody) -> Reply {
     let mut reply = Response::new(body);
     *reply.status_mut() = status;
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    reply
+}
+
+/// Builds the reply to a health probe.
+pub(crate) fn health_reply(health: Result<(), &str>) -> Reply {
+    let (status, body) = match health {
+        Ok(()) => (StatusCode::OK, json!({"status": "ok"})),
+        Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, json!({"status": "unavailable", "reason": reason})),
+    };
+    let mut reply = json_reply(status, ReplyBody::once(body.to_string().into_bytes()));
+    reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     reply
 }
 

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
@@ -22,7 +23,7 @@ use crate::endpoint::body::{BodyReader, ReplyBody, RequestBody};
 use crate::endpoint::pipes::{open_pipe, post_to_pipe};
 use crate::endpoint::protocol_mode::{ProtocolMode, claims_new_revision};
 use crate::endpoint::reply::{
-    BoxedReply, Reply, empty, endpoint_closed, json_reply, not_allowed, refuse, refuse_object,
+    BoxedReply, Reply, empty, endpoint_closed, health_reply, json_reply, not_allowed, refuse, refuse_object,
     too_many_sessions,
 };
 use crate::endpoint::sessions::new_id;
@@ -98,6 +99,8 @@ impl EndpointState {
             Route::Post | Route::PostToPipe | Route::Get | Route::Delete | Route::OpenPipe => {}
             Route::Options(allow) => return Ok(self.options(&http.parts, allow)),
             Route::NotAllowed(allow) => return Ok(not_allowed(allow)),
+            Route::Alive => return Ok(health_reply(Ok(()))),
+            Route::Ready => return Ok(health_reply(self.readiness())),
             Route::Metadata | Route::Unknown => return Ok(self.metadata(route, http)),
         }
         // 3. Authenticate the caller.
@@ -148,6 +151,11 @@ impl EndpointState {
         self.guard.add_cors(&parts.headers, headers);
         self.guard.add_preflight(&parts.headers, headers);
         reply
+    }
+
+    /// Returns the reason if new calls should go to another instance.
+    fn readiness(&self) -> Result<(), &'static str> {
+        if self.draining.load(Ordering::Acquire) { Err("the server is shutting down") } else { Ok(()) }
     }
 
     fn metadata(&self, route: Route, http: &HttpRequest) -> Reply {

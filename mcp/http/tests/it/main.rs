@@ -7,6 +7,7 @@ mod client;
 mod conversations;
 mod drain;
 mod fairness;
+mod health;
 mod ladder;
 mod listener;
 mod matrix;
