@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use bindpost_mcp_http::{AnyAuthorizer, Settings};
+use bindpost_mcp_http::{AnyAuthorizer, AnyListener, Settings};
 use bindpost_mcp_protocol::Revision;
 use bindpost_mcp_server::{CacheScope, Server, ServerBuilder, ServerLimits, TaskLimits};
 
@@ -102,6 +102,7 @@ pub struct Options {
     cache_scope: CacheScope,
     state_key: Option<[u8; 32]>,
     address: String,
+    socket_mode: u32,
     sse: bool,
     sse_path: String,
     sse_message_path: String,
@@ -209,6 +210,7 @@ impl Options {
             cache_scope: CacheScope::Private,
             state_key: None,
             address: "127.0.0.1:7071".to_owned(),
+            socket_mode: 0o600,
             sse: true,
             sse_path,
             sse_message_path,
@@ -314,7 +316,7 @@ impl Options {
         })
     }
 
-    /// Returns the address to listen on.
+    /// Returns the address to listen on. [`bind`](Options::bind) also binds one of a Unix domain socket.
     pub fn listen_address(&self) -> &str {
         &self.address
     }
@@ -322,7 +324,12 @@ impl Options {
     /// Serves on the address until SIGTERM or SIGINT, then until every accepted call is answered.
     pub async fn serve(&self, server: Server) -> io::Result<()> {
         let settings = self.settings().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        bindpost_mcp_http::bind(self.listen_address()).await?.serve(server, settings).await
+        self.bind().await?.serve(server, settings).await
+    }
+
+    /// Binds the address without serving it yet.
+    pub async fn bind(&self) -> io::Result<AnyListener> {
+        AnyListener::bind(&self.address, self.socket_mode).await
     }
 
     /// Returns the invalid values that the program set. Values of files and variables were checked when

@@ -1,5 +1,6 @@
 //! Bind, serve, drain.
 
+mod any;
 #[cfg_attr(not(feature = "tls"), path = "serve/no_tls.rs")]
 mod tls;
 
@@ -7,7 +8,6 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::future::{Future as _, poll_fn};
 use std::io;
-use std::net::SocketAddr;
 use std::task::Poll;
 
 use bindpost_mcp_server::Server;
@@ -21,27 +21,60 @@ use crate::auth::Authorizer as _;
 use crate::auth::metadata::ResourceUrl;
 use crate::endpoint::Endpoint;
 use crate::guard::Guard;
-use crate::listener::{self, ConnectedClient, Drain, DrainTrigger};
+use crate::listener::{self, ConnectedClient, ConnectionListener, Drain, DrainTrigger, ListenerAddress};
 use crate::settings::Settings;
 
-/// A socket that is bound and waits to be served.
+pub use any::AnyListener;
+
+/// A socket that is bound and waits to be served: of TCP ([`bind`]), or a Unix domain socket
+/// (`bind_unix`).
 #[derive(Debug)]
-pub struct BoundListener {
-    listener: TcpListener,
-    address: SocketAddr,
+pub struct BoundListener<L: ConnectionListener = TcpListener> {
+    listener: L,
+    address: L::Address,
 }
 
 /// Binds the first of these addresses that is available. Port 0 selects a free port. The error names the address.
 pub async fn bind(address: impl ToSocketAddrs) -> io::Result<BoundListener> {
-    let listener = listener::bind(address).await?;
-    let address = listener.local_addr()?;
-    Ok(BoundListener { listener, address })
+    BoundListener::new(listener::bind(address).await?)
 }
 
-impl BoundListener {
+/// Binds a Unix domain socket, which only programs on this machine can reach. The error names the path.
+///
+/// `mode` are the permissions of its file. A client needs the permission to write: 0o600 admits the same
+/// user only, 0o660 also the group. A socket file on which no process listens, for example after a crash, is
+/// replaced. The file is deleted when the server begins to shut down.
+///
+/// The `Host` header is checked as everywhere: a proxy has to send `localhost` (the default of nginx for
+/// Unix sockets), or a name in [`Settings::allowed_hosts`]. If the proxy forwards requests of other machines,
+/// set [`Settings::behind_proxy`]. Clients have no address, so
+/// [`connections_per_address`](listener::ConnectionLimits::connections_per_address) does not apply to them.
+///
+/// ```no_run
+/// # async fn run(server: bindpost_mcp_server::Server) -> std::io::Result<()> {
+/// use bindpost_mcp_http::{Settings, bind_unix};
+///
+/// bind_unix("/run/orders/mcp.sock", 0o660).await?.serve(server, Settings::default()).await
+/// # }
+/// ```
+#[cfg(unix)]
+pub async fn bind_unix(
+    path: impl AsRef<std::path::Path>,
+    mode: u32,
+) -> io::Result<BoundListener<listener::UnixSocketListener>> {
+    BoundListener::new(listener::bind_unix(path, mode).await?)
+}
+
+impl<L: ConnectionListener> BoundListener<L> {
+    /// Takes a socket that already listens.
+    pub fn new(listener: L) -> io::Result<BoundListener<L>> {
+        let address = listener.address()?;
+        Ok(BoundListener { listener, address })
+    }
+
     /// The address that was bound.
-    pub fn local_addr(&self) -> SocketAddr {
-        self.address
+    pub fn local_addr(&self) -> L::Address {
+        self.address.clone()
     }
 
     /// Serves until SIGTERM or SIGINT, and then until every accepted call is answered. A second signal
@@ -88,7 +121,7 @@ impl BoundListener {
         B::Data: Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        if let Some(problem) = problem(self.address, &endpoint.0.settings) {
+        if let Some(problem) = problem(&self.address, &endpoint.0.settings) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
         let limits = endpoint.0.settings.connections.clone();
@@ -101,7 +134,7 @@ impl BoundListener {
                 () = begun => draining.drain(),
             }
         });
-        let served = match &endpoint.settings.tls {
+        let served = match &endpoint.0.settings.tls {
             None => listener::serve(self.listener, make, limits, drain).await,
             Some(files) => tls::serve_tls(files, self.listener, make, limits, drain).await,
         };
@@ -110,9 +143,9 @@ impl BoundListener {
     }
 
     /// Serves in the background, for tests: the address and what ends it.
-    pub fn serve_in_background(self, server: Server, settings: Settings) -> (SocketAddr, DrainTrigger) {
+    pub fn serve_in_background(self, server: Server, settings: Settings) -> (L::Address, DrainTrigger) {
         let (trigger, drain) = Drain::new();
-        let address = self.address;
+        let address = self.local_addr();
         tokio::spawn(async move {
             if let Err(error) = self.serve_until(server, settings, drain).await {
                 tracing::error!("{error}");
@@ -123,18 +156,18 @@ impl BoundListener {
 }
 
 /// Why this is not served, and what to change.
-fn problem(address: SocketAddr, settings: &Settings) -> Option<String> {
+fn problem(address: &impl ListenerAddress, settings: &Settings) -> Option<String> {
     let Some(auth) = &settings.auth else { return exposure_problem(address, settings) };
     let resource = auth.resource.as_deref().and_then(|resource| ResourceUrl::parse(resource).err());
     resource.or_else(|| auth.authorizer.problem())
 }
 
 /// Why other machines can reach this although nothing asks them for credentials, unless that is intended.
-fn exposure_problem(address: SocketAddr, settings: &Settings) -> Option<String> {
+fn exposure_problem(address: &impl ListenerAddress, settings: &Settings) -> Option<String> {
     if settings.open_to_all {
         return None;
     }
-    let (what, remedy) = if !address.ip().to_canonical().is_loopback() {
+    let (what, remedy) = if !address.is_local() {
         (format!("{address} can be reached from other machines"), "listen on 127.0.0.1")
     } else if let Some(host) = Guard::first_public_host(&settings.allowed_hosts) {
         let what = format!("`allowed_hosts` has {host:?}, which is no name of this machine for itself");

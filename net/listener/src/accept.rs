@@ -6,10 +6,12 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
+use crate::socket::ClientSocket;
+
 /// Converts an accepted socket to the stream that HTTP uses: the socket itself, or TLS on top of it.
 ///
 /// The feature `tls` implements it for `tokio_rustls::TlsAcceptor`, and adds `TlsFileAcceptor`.
-pub trait StreamAcceptor: Clone + Send + Sync + 'static {
+pub trait StreamAcceptor<S: ClientSocket = TcpStream>: Clone + Send + Sync + 'static {
     /// The type of the stream.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
@@ -18,7 +20,7 @@ pub trait StreamAcceptor: Clone + Send + Sync + 'static {
 
     /// Performs the handshake. [`ConnectionLimits::header_read`](crate::ConnectionLimits::header_read)
     /// limits its time.
-    fn accept(&self, socket: TcpStream) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+    fn accept(&self, socket: S) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 
     /// Runs while the listener serves, for example to read changed certificates. Does nothing by default.
     fn maintain(&self) -> impl Future<Output = Infallible> + Send {
@@ -26,16 +28,16 @@ pub trait StreamAcceptor: Clone + Send + Sync + 'static {
     }
 }
 
-/// Accepts plain TCP, without TLS.
+/// Accepts sockets as they are, without TLS.
 #[derive(Clone, Copy, Debug)]
-pub struct PlainTcp;
+pub struct PlainSocket;
 
-impl StreamAcceptor for PlainTcp {
-    type Stream = TcpStream;
+impl<S: ClientSocket> StreamAcceptor<S> for PlainSocket {
+    type Stream = S;
 
     const IS_SECURE: bool = false;
 
-    async fn accept(&self, socket: TcpStream) -> io::Result<TcpStream> {
+    async fn accept(&self, socket: S) -> io::Result<S> {
         Ok(socket)
     }
 }

@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpSocket, ToSocketAddrs};
 
 /// The number of connections that the system holds until they are accepted. The standard library's 128 are
 /// too few for a burst of clients: a client beyond the backlog retries only after a second.
-const BACKLOG: u32 = 1024;
+pub(super) const BACKLOG: u32 = 1024;
 
 /// Listens on the first of these addresses that is available. Port 0 selects a free port. The error names
 /// the address.

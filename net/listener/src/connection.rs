@@ -26,9 +26,9 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use crate::accept::StreamAcceptor;
+use crate::socket::ClientSocket;
 
 /// The first bytes of an HTTP/2 client with prior knowledge. No HTTP/1 request can begin with them.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -40,7 +40,8 @@ const FIRST_READ: usize = 1024;
 ///
 /// Ticks come from [`SweepClock`]. 0 means that the state does not apply now.
 pub(super) struct ConnectionState {
-    address: SocketAddr,
+    /// The address of the client, if it has one.
+    address: Option<SocketAddr>,
     is_secure: bool,
     clock: Arc<SweepClock>,
     /// The tick when the current request head began. It is also set for a client that has not
@@ -70,8 +71,8 @@ pub(super) struct ConnectionState {
 pub struct ConnectedClient(pub(super) Arc<ConnectionState>);
 
 impl ConnectedClient {
-    /// Returns the address of the client.
-    pub fn address(&self) -> SocketAddr {
+    /// Returns the address of the client. A client of a Unix domain socket has none.
+    pub fn address(&self) -> Option<SocketAddr> {
         self.0.address
     }
 
@@ -179,7 +180,7 @@ impl SweepClock {
 }
 
 impl ConnectionState {
-    pub(super) fn new(address: SocketAddr, is_secure: bool, clock: Arc<SweepClock>) -> Self {
+    pub(super) fn new(address: Option<SocketAddr>, is_secure: bool, clock: Arc<SweepClock>) -> Self {
         let now = clock.now();
         Self {
             address,
@@ -198,7 +199,7 @@ impl ConnectionState {
         }
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
+    pub(super) fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
@@ -208,13 +209,19 @@ impl ConnectionState {
         let head = self.head.load(Ordering::Relaxed);
         let late = |since: u32, limit: u32| now.wrapping_sub(since) > limit;
         if blocked != 0 && late(blocked, patience.blocked_write) {
-            tracing::debug!(address = %self.address, "disconnected: the client does not read");
+            tracing::debug!(
+                address = self.address.map(tracing::field::display),
+                "disconnected: the client does not read"
+            );
             self.signal(ConnectionSignal::Cut);
         } else if blocked != 0 || self.in_request() {
             self.active.store(now, Ordering::Relaxed);
         } else if head != 0 {
             if late(head, patience.header_read) {
-                tracing::debug!(address = %self.address, "disconnected: timeout of the request head");
+                tracing::debug!(
+                    address = self.address.map(tracing::field::display),
+                    "disconnected: timeout of the request head"
+                );
                 self.signal(ConnectionSignal::Cut);
             }
         } else if late(self.active.load(Ordering::Relaxed), patience.keep_alive_idle) {
@@ -326,15 +333,16 @@ impl ConnectionState {
 }
 
 /// Serves one connection until it is closed.
-pub(super) async fn serve_connection<A, S, B>(
+pub(super) async fn serve_connection<C, A, S, B>(
     acceptor: &A,
-    socket: TcpStream,
+    socket: C,
     service: S,
     protocols: &ProtocolBuilders,
     connection: &Arc<ConnectionState>,
 ) -> Result<(), Box<dyn Error + Send + Sync>>
 where
-    A: StreamAcceptor,
+    C: ClientSocket,
+    A: StreamAcceptor<C>,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
     S::Future: Send + 'static,
     B: Body + Send + 'static,
@@ -419,9 +427,9 @@ async fn drive_connection<C: Future<Output = hyper::Result<()>>>(
 }
 
 /// Performs the TLS handshake, if any, and reads until the protocol of the client is known.
-async fn open_stream<A: StreamAcceptor>(
+async fn open_stream<C: ClientSocket, A: StreamAcceptor<C>>(
     acceptor: &A,
-    socket: TcpStream,
+    socket: C,
     connection: &ConnectionState,
 ) -> io::Result<(A::Stream, Bytes)> {
     let mut stream = acceptor.accept(socket).await?;
@@ -447,7 +455,7 @@ async fn open_stream<A: StreamAcceptor>(
     }
 }
 
-/// The socket for hyper: a TCP stream that updates the record for the sweeper.
+/// The socket for hyper: a stream that updates the record for the sweeper.
 struct TrackedSocket<T> {
     stream: TokioIo<T>,
     /// The bytes that were read to detect the protocol, until hyper reads them.

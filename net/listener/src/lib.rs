@@ -6,8 +6,8 @@
 //! Requests set no timers. Connections record their state, and one sweep per second checks these records,
 //! so a limit may take effect up to two sweeps late.
 //!
-//! Files, in reading order: `bind.rs` (listening sockets), `accept.rs` and `tls.rs` (from a socket to a
-//! stream), `registry.rs` (all connections, the caps and the sweep), `connection.rs` (one connection),
+//! Files, in reading order: `socket.rs`, `bind.rs` and `unix.rs` (sockets), `accept.rs` and `tls.rs` (from a
+//! socket to a stream), `registry.rs` (all connections, the caps and the sweep), `connection.rs` (one connection),
 //! `drain.rs` (stopping).
 
 mod accept;
@@ -15,14 +15,17 @@ mod bind;
 mod connection;
 mod drain;
 mod registry;
+mod socket;
 #[cfg(feature = "tls")]
 mod tls;
+#[cfg(unix)]
+mod unix;
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::io::{self, Write};
-use std::net::{Shutdown, SocketAddr};
-use std::pin::pin;
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,18 +35,22 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::Service;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::Semaphore;
 
-pub use self::accept::{PlainTcp, StreamAcceptor};
+pub use self::accept::{PlainSocket, StreamAcceptor};
 pub use self::bind::bind;
 pub use self::connection::{ConnectedClient, PendingBodyGuard};
 pub use self::drain::{Drain, DrainTrigger, drain_on_signal};
+pub use self::socket::{AcceptedClient, ClientSocket, ConnectionListener, ListenerAddress};
 #[cfg(feature = "tls")]
 pub use self::tls::TlsFileAcceptor;
+#[cfg(unix)]
+pub use self::unix::{UnixSocketAddress, UnixSocketListener, bind_unix};
 
 use self::connection::{ConnectionSignal, ProtocolBuilders, serve_connection};
 use self::registry::ConnectionRegistry;
+use self::socket::is_about_one_client;
 
 /// The limits of one listener.
 #[derive(Clone, Debug)]
@@ -151,7 +158,7 @@ const REFUSAL_TIME: Duration = Duration::from_secs(2);
 /// The maximum number of rejected clients that are waited for at the same time.
 const REFUSED: usize = 256;
 
-/// Serves every client of `listener` over plain TCP until it is drained. Returns when the last connection
+/// Serves every client of `listener` without TLS until it is drained. Returns when the last connection
 /// is closed.
 ///
 /// `make` returns the service for the connection of a client. When the drain begins, the listening socket
@@ -161,32 +168,34 @@ const REFUSED: usize = 256;
 ///
 /// Errors of one connection, and failures to accept one, are logged and never end the listener. The
 /// function fails only at its start, if the socket has no address.
-pub async fn serve<S, B>(
-    listener: TcpListener,
+pub async fn serve<L, S, B>(
+    listener: L,
     make: impl Fn(ConnectedClient) -> S,
     limits: ConnectionLimits,
     drain: Drain,
 ) -> io::Result<()>
 where
+    L: ConnectionListener,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + 'static,
     S::Future: Send + 'static,
     B: Body + Send + 'static,
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    serve_with(PlainTcp, listener, make, limits, drain).await
+    serve_with(PlainSocket, listener, make, limits, drain).await
 }
 
-/// Serves like [`serve`], over the streams of an acceptor: plain TCP or TLS.
-pub async fn serve_with<A, S, B>(
+/// Serves like [`serve`], over the streams of an acceptor: with or without TLS.
+pub async fn serve_with<A, L, S, B>(
     acceptor: A,
-    listener: TcpListener,
+    listener: L,
     make: impl Fn(ConnectedClient) -> S,
     limits: ConnectionLimits,
     drain: Drain,
 ) -> io::Result<()>
 where
-    A: StreamAcceptor,
+    L: ConnectionListener,
+    A: StreamAcceptor<L::Socket>,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + 'static,
     S::Future: Send + 'static,
     B: Body + Send + 'static,
@@ -194,13 +203,13 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let scheme = if A::IS_SECURE { "https" } else { "http" };
-    tracing::info!(address = %listener.local_addr()?, scheme, "listening");
+    tracing::info!(address = %listener.address()?, scheme, "listening");
     let registry = Arc::new(ConnectionRegistry::new(&limits, A::IS_SECURE));
     let protocols = Arc::new(protocol_builders(&limits));
     let refused = Arc::new(Semaphore::new(REFUSED));
     let _cut = CutOnDrop(&registry);
 
-    let welcome = |socket: TcpStream, address: SocketAddr| {
+    let welcome = |(socket, address): AcceptedClient<L::Socket>| {
         let Some(slot) = registry.admit(address) else {
             // A client that expects TLS could not read the response.
             if !A::IS_SECURE {
@@ -211,11 +220,11 @@ where
         let service = make(ConnectedClient(slot.connection().clone()));
         let (acceptor, protocols) = (acceptor.clone(), protocols.clone());
         tokio::spawn(async move {
-            let _ = socket.set_nodelay(true);
+            socket.disable_delay();
             if let Err(error) =
                 serve_connection(&acceptor, socket, service, &protocols, slot.connection()).await
             {
-                tracing::debug!(%address, error, "connection failed");
+                tracing::debug!(address = address.map(tracing::field::display), error, "connection failed");
             }
         });
     };
@@ -226,7 +235,7 @@ where
             tokio::select! {
                 biased;
                 () = &mut begun => break,
-                (socket, address) = accept(&listener) => welcome(socket, address),
+                accepted = accept(&listener) => welcome(accepted),
             }
         }
         // Clients that have connected by now must be served. Closing the socket would reset them.
@@ -283,7 +292,7 @@ fn protocol_builders(limits: &ConnectionLimits) -> ProtocolBuilders {
 }
 
 /// Accepts the next client. Retries after errors such as a lack of file descriptors.
-async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+async fn accept<L: ConnectionListener>(listener: &L) -> AcceptedClient<L::Socket> {
     let mut pause = FIRST_PAUSE;
     loop {
         match listener.accept().await {
@@ -298,24 +307,12 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-/// Returns whether an accept failed because the client has already disconnected.
-fn is_about_one_client(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
-    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
-}
-
 /// Accepts the connections in the backlog and closes the socket.
-fn accept_backlog(listener: TcpListener, welcome: impl Fn(TcpStream, SocketAddr)) {
-    // Uses the system directly, because tokio may not know the last connections yet.
-    let Ok(listener) = listener.into_std() else { return };
-    for _ in 0..LONGEST_BACKLOG {
-        match listener.accept() {
-            Ok((stream, address)) => {
-                let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
-                if let Ok(stream) = stream {
-                    welcome(stream, address);
-                }
-            }
+fn accept_backlog<L: ConnectionListener>(listener: L, welcome: impl Fn(AcceptedClient<L::Socket>)) {
+    let Ok(backlog) = listener.into_backlog() else { return };
+    for accepted in backlog.take(LONGEST_BACKLOG) {
+        match accepted {
+            Ok(accepted) => welcome(accepted),
             Err(error) if is_about_one_client(&error) => {}
             Err(_) => return,
         }
@@ -323,15 +320,11 @@ fn accept_backlog(listener: TcpListener, welcome: impl Fn(TcpStream, SocketAddr)
 }
 
 /// Sends 503, then waits until the client closes, because closing first could discard the response.
-fn refuse(stream: TcpStream, waiting: &Arc<Semaphore>) -> io::Result<()> {
-    // A new socket accepts these few bytes immediately. tokio would first wait until it is writable.
-    let mut stream = stream.into_std()?;
-    stream.write_all(REFUSAL)?;
-    stream.shutdown(Shutdown::Write)?;
+fn refuse<C: ClientSocket>(socket: C, waiting: &Arc<Semaphore>) -> io::Result<()> {
+    let mut socket = socket.send_last(REFUSAL)?;
     if let Ok(permit) = waiting.clone().try_acquire_owned() {
-        let stream = TcpStream::from_std(stream)?;
         tokio::spawn(async move {
-            let _ = tokio::time::timeout(REFUSAL_TIME, discard_until_closed(&stream)).await;
+            let _ = tokio::time::timeout(REFUSAL_TIME, discard_until_closed(&mut socket)).await;
             drop(permit);
         });
     }
@@ -339,15 +332,13 @@ fn refuse(stream: TcpStream, waiting: &Arc<Semaphore>) -> io::Result<()> {
 }
 
 /// Discards received bytes until the client closes.
-async fn discard_until_closed(stream: &TcpStream) -> io::Result<()> {
+async fn discard_until_closed(socket: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
     let mut ignored = [0; 1024];
     loop {
-        stream.readable().await?;
-        match stream.try_read(&mut ignored) {
-            Ok(0) => return Ok(()),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
+        let mut buffer = ReadBuf::new(&mut ignored);
+        poll_fn(|context| Pin::new(&mut *socket).poll_read(context, &mut buffer)).await?;
+        if buffer.filled().is_empty() {
+            return Ok(());
         }
     }
 }

@@ -45,7 +45,7 @@ impl OpenConnections {
             return;
         }
         self.counted -= 1;
-        let network = network(connection.address().ip());
+        let Some(network) = connection.address().map(network) else { return };
         if let Some(count) = self.per_address.get_mut(&network) {
             *count -= 1;
             if *count == 0 {
@@ -57,8 +57,9 @@ impl OpenConnections {
     /// Orders the first connection in the closing order to close, of this network or of all. Returns
     /// `false` if all of them have a complete request.
     fn evict_one(&mut self, of: Option<IpAddr>) -> bool {
-        let is_of =
-            |connection: &ConnectionState| of.is_none_or(|of| network(connection.address().ip()) == of);
+        let is_of = |connection: &ConnectionState| {
+            of.is_none_or(|of| connection.address().is_some_and(|address| network(address) == of))
+        };
         let candidates = self.connections.iter().filter(|(_, c)| c.is_counted() && is_of(c));
         let ranked = candidates.filter_map(|(number, c)| Some((c.eviction_rank()?, *number, c)));
         let Some(((kind, _), _, chosen)) = ranked.min_by_key(|(rank, number, _)| (*rank, *number)) else {
@@ -105,20 +106,21 @@ impl ConnectionRegistry {
         }
     }
 
-    /// Returns a slot for a new connection. At a limit, a connection without a complete request is closed.
-    /// Returns `None` if there is no such connection.
-    pub(super) fn admit(self: &Arc<Self>, address: SocketAddr) -> Option<ConnectionSlot> {
+    /// Returns a slot for a new connection of a client with this address, if it has one. At a limit, a
+    /// connection without a complete request is closed. Returns `None` if there is no such connection.
+    pub(super) fn admit(self: &Arc<Self>, address: Option<SocketAddr>) -> Option<ConnectionSlot> {
         let mut open = self.lock_open();
-        let network = network(address.ip());
-        let is_over = |most: Option<usize>, count: usize| most.is_some_and(|most| count >= most);
-        if is_over(self.most_per_address, open.count_of(network)) && !open.evict_one(Some(network))
+        // Without an address there is nothing to distinguish clients by, so only the total is limited.
+        let limited = self.most_per_address.zip(address.map(network));
+        if limited
+            .is_some_and(|(most, network)| open.count_of(network) >= most && !open.evict_one(Some(network)))
             || open.counted >= self.most && !open.evict_one(None)
         {
             open.refused += 1;
             return None;
         }
         open.counted += 1;
-        if self.most_per_address.is_some() {
+        if let Some((_, network)) = limited {
             *open.per_address.entry(network).or_default() += 1;
         }
         let number = open.next;
@@ -185,8 +187,8 @@ impl Drop for ConnectionSlot {
 
 /// Returns the network of an address for the limits: a client with an IPv6 address usually has a
 /// whole /64 network.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
+fn network(address: SocketAddr) -> IpAddr {
+    match address.ip().to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
         address => address,
     }

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -17,6 +16,7 @@ use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
 use crate::accept::StreamAcceptor;
+use crate::socket::ClientSocket;
 
 /// The maximum size of each file.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -26,12 +26,12 @@ const SETTLED: Duration = Duration::from_secs(1);
 /// The minimum interval of checks. A shorter one is raised to this.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
-impl StreamAcceptor for TlsAcceptor {
-    type Stream = TlsStream<TcpStream>;
+impl<S: ClientSocket> StreamAcceptor<S> for TlsAcceptor {
+    type Stream = TlsStream<S>;
 
     const IS_SECURE: bool = true;
 
-    async fn accept(&self, socket: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    async fn accept(&self, socket: S) -> io::Result<TlsStream<S>> {
         let handshake = TlsAcceptor::accept(self, socket).await;
         handshake.map_err(|error| io::Error::new(error.kind(), format!("TLS handshake: {error}")))
     }
@@ -107,12 +107,12 @@ impl std::fmt::Debug for TlsFileAcceptor {
     }
 }
 
-impl StreamAcceptor for TlsFileAcceptor {
-    type Stream = TlsStream<TcpStream>;
+impl<S: ClientSocket> StreamAcceptor<S> for TlsFileAcceptor {
+    type Stream = TlsStream<S>;
 
     const IS_SECURE: bool = true;
 
-    async fn accept(&self, socket: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    async fn accept(&self, socket: S) -> io::Result<TlsStream<S>> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
         StreamAcceptor::accept(&current, socket).await
     }

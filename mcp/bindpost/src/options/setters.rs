@@ -52,9 +52,13 @@ setters! {
     /// need the same key. By default a random key is created at start. In a file the key is written as
     /// 64 hexadecimal digits.
     state_key(key: [u8; 32]) => state_key = Some(key);
-    /// Sets the address to listen on. Default: 127.0.0.1:7071. An address that other machines can reach
-    /// requires authentication or [`open_to_all`](Options::open_to_all).
+    /// Sets the address to listen on: a host and a port, or `unix:` and the path of a Unix domain socket.
+    /// Default: 127.0.0.1:7071. An address that other machines can reach requires authentication or
+    /// [`open_to_all`](Options::open_to_all).
     address(address: impl Into<String>) => address = address.into();
+    /// Sets the permissions of the file of a Unix domain socket. A client needs the permission to write.
+    /// Default: 0o600, so that only programs of the same user can connect.
+    socket_mode(mode: u32) => socket_mode = mode;
     /// Sets the path of the MCP endpoint. Default: `/mcp`.
     path(path: impl Into<String>) => settings.path = path.into();
     /// Sets whether HTTP+SSE (2024-11-05) is served too. Default: true.

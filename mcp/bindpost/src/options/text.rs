@@ -10,7 +10,8 @@ type TextKind = (&'static str, &'static str, fn(&str) -> bool);
 
 pub(super) const TEXT: TextKind = ("text", "a text", |_| true);
 pub(super) const WORD: TextKind = ("text", "a non-empty text", |text| !text.trim().is_empty());
-pub(super) const ADDRESS: TextKind = ("address", "a host and a port, like 127.0.0.1:7071", is_address);
+pub(super) const ADDRESS: TextKind =
+    ("address", "a host and a port, like 127.0.0.1:7071, or unix: and a path", is_address);
 pub(super) const PATH: TextKind = ("path", "a path like /mcp", is_path);
 pub(super) const ORIGIN: TextKind =
     ("origin", "an origin like https://example.com, without a path", is_origin);
@@ -63,8 +64,21 @@ pub(super) fn secret_key() -> ValueFormat<[u8; 32]> {
     ValueFormat { none: "", is_secret: true, ..format }
 }
 
+/// The format of the permissions of a file, written as octal digits.
+pub(super) fn mode() -> ValueFormat<u32> {
+    let parse = |value: &OptionValue<'_>| {
+        let text = value.text()?;
+        let is_octal = text.len() == 3 && text.bytes().all(|digit| (b'0'..=b'7').contains(&digit));
+        is_octal.then(|| u32::from_str_radix(text, 8).ok()).flatten()
+    };
+    let format =
+        ValueFormat::new("mode", "three octal digits, like 660", parse, |mode| format!("\"{mode:03o}\""));
+    format.valid_if(|mode| *mode <= 0o777)
+}
+
 fn is_address(text: &str) -> bool {
-    authority(text).is_some_and(|(_, port)| port.is_some())
+    text.strip_prefix("unix:").is_some_and(|path| !path.is_empty() && !path.contains('\0'))
+        || authority(text).is_some_and(|(_, port)| port.is_some())
 }
 
 fn is_path(text: &str) -> bool {

@@ -45,6 +45,7 @@ fn another(key: &OptionKey) -> (String, String) {
         ("server_version", _) => &["9.9.9"],
         (_, "text") => &["something else"],
         (_, "address") => &["localhost:1"],
+        (_, "mode") => &["666"],
         (_, "path") => &["/else"],
         (_, "header") => &["x-else"],
         (_, "file") => &["else.keys"],
@@ -127,6 +128,7 @@ const SAMPLE: &str = r#"
     cache_scope = "public"
     state_key = "0707070707070707070707070707070707070707070707070707070707070707"
     address = "0.0.0.0:80"
+    socket_mode = "660"
     path = "/v1/mcp/"
     sse = true
     sse_path = "/v1/sse"
@@ -195,6 +197,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("BINDPOST_CACHE_SCOPE", "public"),
     ("BINDPOST_STATE_KEY", "0707070707070707070707070707070707070707070707070707070707070707"),
     ("BINDPOST_ADDRESS", "0.0.0.0:80"),
+    ("BINDPOST_SOCKET_MODE", "660"),
     ("BINDPOST_PATH", "/v1/mcp/"),
     ("BINDPOST_SSE_PATH", "/v1/sse"),
     ("BINDPOST_SSE_MESSAGE_PATH", "/v1/message"),
@@ -249,6 +252,7 @@ fn in_rust() -> Options {
         .cache_scope(CacheScope::Public)
         .state_key([7; 32])
         .address("0.0.0.0:80")
+        .socket_mode(0o660)
         .path("/v1/mcp/")
         .sse(true)
         .sse_path("/v1/sse")
@@ -481,6 +485,37 @@ async fn other_machines_are_not_served_without_authentication() {
     let options = Options::default().path("mcp");
     let error = options.serve(options.server().build().unwrap()).await.unwrap_err().to_string();
     assert_eq!(error, "`path` is \"mcp\"; it can be a path like /mcp");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_unix_socket_is_served_with_its_permissions() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = std::env::temp_dir().join(format!("bindpost-options-{}.sock", std::process::id()));
+    let file = format!("address = \"unix:{}\"\nsocket_mode = \"640\"", path.display());
+    let options = from_file(&file).unwrap();
+    let server = options.server().tool(ToolEntry::new("hello", async || "Hello!")).build().unwrap();
+    let running = tokio::spawn(async move { options.serve(server).await });
+    let ask = async {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let mut stream = loop {
+            match tokio::net::UnixStream::connect(&path).await {
+                Ok(stream) => break stream,
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        };
+        let request = b"GET /nothing HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        stream.write_all(request).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    };
+    let answer = tokio::time::timeout(Duration::from_secs(30), ask).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    running.abort();
+    let _ = running.await;
+    assert!(!path.exists());
 }
 
 async fn start(options: &Options) -> SocketAddr {

@@ -48,7 +48,7 @@ impl Endpoint {
         request: http::Request<Incoming>,
         client: ConnectedClient,
     ) -> impl Future<Output = Result<Reply, Infallible>> + Send + use<> {
-        let address = Some(client.address());
+        let address = client.address();
         self.0.answer(request, address, Some(client))
     }
 }

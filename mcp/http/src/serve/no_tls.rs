@@ -2,14 +2,12 @@
 
 use std::io;
 
-use tokio::net::TcpListener;
-
 use crate::listener::{ConnectionLimits, Drain};
 use crate::settings::TlsFiles;
 
-pub(super) async fn serve_tls<M>(
+pub(super) async fn serve_tls<L, M>(
     _: &TlsFiles,
-    _: TcpListener,
+    _: L,
     _: M,
     _: ConnectionLimits,
     _: Drain,

@@ -8,19 +8,21 @@ use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::service::Service;
-use tokio::net::TcpListener;
 
-use crate::listener::{ConnectedClient, ConnectionLimits, Drain, TlsFileAcceptor, serve_with};
+use crate::listener::{
+    ConnectedClient, ConnectionLimits, ConnectionListener, Drain, TlsFileAcceptor, serve_with,
+};
 use crate::settings::TlsFiles;
 
-pub(super) async fn serve_tls<S, B>(
+pub(super) async fn serve_tls<L, S, B>(
     files: &TlsFiles,
-    listener: TcpListener,
+    listener: L,
     make: impl Fn(ConnectedClient) -> S,
     limits: ConnectionLimits,
     drain: Drain,
 ) -> io::Result<()>
 where
+    L: ConnectionListener,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + 'static,
     S::Future: Send + 'static,
     B: Body + Send + 'static,

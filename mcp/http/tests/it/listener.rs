@@ -726,7 +726,7 @@ impl Server {
         });
         let shared = state.clone();
         let make = move |client: listener::ConnectedClient| {
-            let (state, address) = (shared.clone(), client.address());
+            let (state, address) = (shared.clone(), client.address().unwrap());
             service_fn(move |request| answer(request, address, state.clone()))
         };
         let running = tokio::spawn(serve(listener, make, limits, drain));

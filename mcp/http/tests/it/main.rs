@@ -16,3 +16,5 @@ mod sessions;
 mod smuggling;
 mod streams;
 mod tls;
+#[cfg(unix)]
+mod unix;
