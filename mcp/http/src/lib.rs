@@ -3,7 +3,7 @@
 //! [`Endpoint`] decodes HTTP requests into messages and encodes the responses. [`listener`] accepts and
 //! limits the connections. [`bind`] and [`BoundListener::serve`] combine the two.
 //!
-//! Files, in reading order: `serve.rs` (bind, serve, drain; in `serve/`: `any.rs` for addresses in text, `tls.rs`), `settings.rs`, `headers.rs` (typed request headers), `guard.rs`
+//! Files, in reading order: `serve.rs` (bind, serve, drain; in `serve/`: `any.rs` for addresses in text, `systemd.rs`, `tls.rs`), `settings.rs`, `headers.rs` (typed request headers), `guard.rs`
 //! (checks of Host and Origin), `endpoint.rs` (the endpoint and its routes),
 //! `endpoint/request.rs` (one request from its head to its reply, in one function). In `endpoint/`: `body.rs` (reading within limits), `protocol_mode.rs` (legacy or modern), `batch.rs`, `streaming.rs` and
 //! `events.rs` (replies as event streams), `reply.rs` (other replies), `sessions.rs`, `pipes.rs` (HTTP+SSE), `mount.rs` (as a service in another server). In `auth/`:
@@ -27,6 +27,8 @@ pub use endpoint::body::{BodyChunk, ReplyBody};
 pub use endpoint::events::encode_event;
 pub use endpoint::mount::{MountedBody, MountedFuture};
 pub use headers::McpHeaders;
+#[cfg(all(feature = "systemd", target_os = "linux"))]
+pub use serve::bind_systemd;
 #[cfg(unix)]
 pub use serve::bind_unix;
 pub use serve::{AnyListener, BoundListener, bind};

@@ -1,6 +1,8 @@
 //! Bind, serve, drain.
 
 mod any;
+#[cfg_attr(not(all(feature = "systemd", target_os = "linux")), path = "serve/no_systemd.rs")]
+mod systemd;
 #[cfg_attr(not(feature = "tls"), path = "serve/no_tls.rs")]
 mod tls;
 
@@ -25,6 +27,8 @@ use crate::listener::{self, ConnectedClient, ConnectionListener, Drain, DrainTri
 use crate::settings::Settings;
 
 pub use any::AnyListener;
+#[cfg(all(feature = "systemd", target_os = "linux"))]
+pub use systemd::bind_systemd;
 
 /// A socket that is bound and waits to be served: of TCP ([`bind`]), or a Unix domain socket
 /// (`bind_unix`).

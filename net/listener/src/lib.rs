@@ -6,7 +6,7 @@
 //! Requests set no timers. Connections record their state, and one sweep per second checks these records,
 //! so a limit may take effect up to two sweeps late.
 //!
-//! Files, in reading order: `socket.rs`, `bind.rs` and `unix.rs` (sockets), `accept.rs` and `tls.rs` (from a
+//! Files, in reading order: `socket.rs`, `bind.rs`, `unix.rs` and `systemd.rs` (sockets), `accept.rs` and `tls.rs` (from a
 //! socket to a stream), `registry.rs` (all connections, the caps and the sweep), `connection.rs` (one connection),
 //! `drain.rs` (stopping).
 
@@ -16,6 +16,8 @@ mod connection;
 mod drain;
 mod registry;
 mod socket;
+#[cfg(all(feature = "systemd", target_os = "linux"))]
+mod systemd;
 #[cfg(feature = "tls")]
 mod tls;
 #[cfg(unix)]
@@ -43,6 +45,8 @@ pub use self::bind::bind;
 pub use self::connection::{ConnectedClient, PendingBodyGuard};
 pub use self::drain::{Drain, DrainTrigger, drain_on_signal};
 pub use self::socket::{AcceptedClient, ClientSocket, ConnectionListener, ListenerAddress};
+#[cfg(all(feature = "systemd", target_os = "linux"))]
+pub use self::systemd::{SystemdListener, take_systemd_socket};
 #[cfg(feature = "tls")]
 pub use self::tls::TlsFileAcceptor;
 #[cfg(unix)]

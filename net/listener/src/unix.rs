@@ -20,6 +20,14 @@ pub struct UnixSocketListener {
     file: Option<SocketFile>,
 }
 
+#[cfg(all(feature = "systemd", target_os = "linux"))]
+impl UnixSocketListener {
+    /// Takes a socket whose file belongs to another process.
+    pub(super) fn from_std(listener: std::os::unix::net::UnixListener) -> io::Result<UnixSocketListener> {
+        Ok(UnixSocketListener { listener: UnixListener::from_std(listener)?, file: None })
+    }
+}
+
 /// The address of a Unix domain socket: a path, or none for a socket without a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnixSocketAddress(Option<PathBuf>);

@@ -116,7 +116,7 @@ const KEYS: &[OptionDefinition] = &[
     key("cache_ttl", |o| slot(&mut o.cache_ttl, time(TIME)), "How long clients may cache lists and resources (2026-07-28)."),
     key("cache_scope", |o| slot(&mut o.cache_scope, choice(SCOPES)), "Who may share a cached list or resource: all callers (`public`) or one caller (`private`)."),
     key("state_key", |o| slot(&mut o.state_key, secret_key()), "The key that encrypts the state between two rounds of a request. Instances that share work need the same key. By default a random key is created at start."),
-    key("address", |o| slot(&mut o.address, text(ADDRESS)), "The address to listen on: a host and a port, or `unix:` and the path of a Unix domain socket. An address that other machines can reach requires `[auth]` or `open_to_all`."),
+    key("address", |o| slot(&mut o.address, text(ADDRESS)), "The address to listen on: a host and a port, or `unix:` and the path of a Unix domain socket. `systemd`, or `systemd:` and a name, takes a socket that systemd has passed (feature `systemd`). An address that other machines can reach requires `[auth]` or `open_to_all`."),
     key("socket_mode", |o| slot(&mut o.socket_mode, mode()), "The permissions of the file of a Unix domain socket. A client needs the permission to write: `600` admits the same user only, `660` also the group."),
     key("path", |o| slot(&mut o.settings.path, text(PATH)), "The path of the MCP endpoint."),
     key("sse", |o| slot(&mut o.sse, flag()), "Whether HTTP+SSE (2024-11-05) is served too."),

@@ -53,6 +53,7 @@ setters! {
     /// 64 hexadecimal digits.
     state_key(key: [u8; 32]) => state_key = Some(key);
     /// Sets the address to listen on: a host and a port, or `unix:` and the path of a Unix domain socket.
+    /// `systemd`, or `systemd:` and a name, takes a socket that systemd has passed (feature `systemd`).
     /// Default: 127.0.0.1:7071. An address that other machines can reach requires authentication or
     /// [`open_to_all`](Options::open_to_all).
     address(address: impl Into<String>) => address = address.into();

@@ -11,7 +11,7 @@ type TextKind = (&'static str, &'static str, fn(&str) -> bool);
 pub(super) const TEXT: TextKind = ("text", "a text", |_| true);
 pub(super) const WORD: TextKind = ("text", "a non-empty text", |text| !text.trim().is_empty());
 pub(super) const ADDRESS: TextKind =
-    ("address", "a host and a port, like 127.0.0.1:7071, or unix: and a path", is_address);
+    ("address", "a host and a port, like 127.0.0.1:7071, or unix: and a path, or systemd", is_address);
 pub(super) const PATH: TextKind = ("path", "a path like /mcp", is_path);
 pub(super) const ORIGIN: TextKind =
     ("origin", "an origin like https://example.com, without a path", is_origin);
@@ -78,6 +78,8 @@ pub(super) fn mode() -> ValueFormat<u32> {
 
 fn is_address(text: &str) -> bool {
     text.strip_prefix("unix:").is_some_and(|path| !path.is_empty() && !path.contains('\0'))
+        || text == "systemd"
+        || text.strip_prefix("systemd:").is_some_and(|name| !name.is_empty())
         || authority(text).is_some_and(|(_, port)| port.is_some())
 }
 

@@ -5,7 +5,7 @@ use std::io;
 
 use bindpost_mcp_server::Server;
 
-use super::{BoundListener, bind};
+use super::{BoundListener, bind, systemd};
 use crate::listener::Drain;
 use crate::settings::Settings;
 
@@ -22,9 +22,12 @@ pub enum AnyListener {
 
 /// What precedes the path of a Unix domain socket in an address.
 const UNIX: &str = "unix:";
+/// The address of a socket that systemd has passed, alone or before `:` and its name.
+const SYSTEMD: &str = "systemd";
 
 impl AnyListener {
-    /// Binds an address: a host and a port like `127.0.0.1:7071`, or `unix:` and a path.
+    /// Binds an address: a host and a port like `127.0.0.1:7071`, or `unix:` and a path. With `systemd`, or
+    /// `systemd:` and the name of a socket, takes a socket that systemd has passed (feature `systemd`).
     ///
     /// `socket_mode` are the permissions of the file of a Unix domain socket (see `bind_unix`).
     ///
@@ -38,9 +41,12 @@ impl AnyListener {
     /// # }
     /// ```
     pub async fn bind(address: &str, socket_mode: u32) -> io::Result<AnyListener> {
-        match address.strip_prefix(UNIX) {
-            Some(path) => AnyListener::bind_path(path, socket_mode).await,
-            None => Ok(AnyListener::Tcp(bind(address).await?)),
+        if let Some(path) = address.strip_prefix(UNIX) {
+            return AnyListener::bind_path(path, socket_mode).await;
+        }
+        match address.split_once(':').unwrap_or((address, "")) {
+            (SYSTEMD, name) => systemd::bind_systemd(Some(name).filter(|name| !name.is_empty())),
+            _ => Ok(AnyListener::Tcp(bind(address).await?)),
         }
     }
 

@@ -15,6 +15,8 @@ mod mount;
 mod sessions;
 mod smuggling;
 mod streams;
+#[cfg(target_os = "linux")]
+mod systemd;
 mod tls;
 #[cfg(unix)]
 mod unix;

@@ -407,6 +407,19 @@ fn an_empty_variable_does_not_disable_authentication() {
 }
 
 #[test]
+fn an_address_is_of_tcp_of_a_unix_socket_or_of_systemd() {
+    for address in
+        ["localhost:80", "[::1]:0", "unix:/run/a b.sock", "unix:mcp.sock", "systemd", "systemd:mcp"]
+    {
+        from_file(&format!("address = \"{address}\"")).unwrap();
+    }
+    for address in ["localhost", "unix:", "systemd:", "/run/mcp.sock", "unix"] {
+        let error = from_file(&format!("address = \"{address}\"")).unwrap_err().to_string();
+        assert!(error.contains("or unix: and a path, or systemd"), "{error}");
+    }
+}
+
+#[test]
 fn an_empty_variable_does_not_turn_https_off() {
     let options = from_file("[tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"").unwrap();
     let empty = [("BINDPOST_TLS__CERTIFICATE", ""), ("BINDPOST_TLS__KEY", "")];
