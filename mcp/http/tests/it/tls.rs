@@ -5,8 +5,8 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bindpost_mcp_http::listener::Drain;
@@ -23,6 +23,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Metadata, Subscriber, span};
 
 use crate::client::{Ask, TestServer, attentive, fixture, within};
 
@@ -184,27 +186,77 @@ async fn a_changed_pair_is_used_for_new_connections() {
     assert!(text.starts_with(b"HTTP/1.1 200 "));
 }
 
+/// Collects the messages of warnings on this thread.
+#[derive(Clone, Default)]
+struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Visit for Warnings {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        if field.name() == "message" {
+            self.0.lock().unwrap().push(format!("{value:?}"));
+        }
+    }
+}
+
+impl Subscriber for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == Level::WARN
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut self.clone());
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
 #[tokio::test]
 async fn an_invalid_new_pair_leaves_the_previous_one_in_use() {
+    let warnings = Warnings::default();
+    let _guard = tracing::subscriber::set_default(warnings.clone());
     let folder = CertificateFolder::new();
     let first = folder.renew();
     let server = serve(&folder).await;
     until_used(&server, &first).await;
-    let broken: [&dyn Fn(); 4] = [
-        &|| folder.write("cert.pem", "no certificate"),
-        &|| folder.write("cert.pem", &pair().0.pem()),
-        &|| std::fs::remove_file(folder.0.join("key.pem")).unwrap(),
-        &|| folder.write("key.pem", "no key"),
+    let broken: [(&dyn Fn(), &str); 4] = [
+        (&|| folder.write("cert.pem", "no certificate"), "has no block `BEGIN CERTIFICATE`"),
+        (&|| folder.write("cert.pem", &pair().0.pem()), "does not belong to the certificate"),
+        (&|| std::fs::remove_file(folder.0.join("key.pem")).unwrap(), "cannot be read"),
+        (&|| folder.write("key.pem", "no key"), "has no private key in PEM"),
     ];
-    for change in broken {
+    for (change, problem) in broken {
         change();
-        // Longer than two checks.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        let warning = within(async {
+            loop {
+                if let Some(warning) = warnings.0.lock().unwrap().pop() {
+                    break warning;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await;
+        assert!(
+            warning.contains("the previous pair stays in use: ") && warning.contains(problem),
+            "{warning}"
+        );
+        assert!(warning.contains(&folder.0.display().to_string()) && warning.contains("fix: "), "{warning}");
         let reply = send(server.address, &first, call()).await.unwrap();
         assert!(reply.starts_with("HTTP/1.1 200 "), "{reply}");
     }
     let last = folder.renew();
     until_used(&server, &last).await;
+    // Each problem is reported once.
+    assert_eq!(*warnings.0.lock().unwrap(), [""; 0]);
 }
 
 /// Serves with these files and returns the error.
