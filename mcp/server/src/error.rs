@@ -135,7 +135,9 @@ impl ProtocolError {
     pub fn to_object(&self, revision: Revision) -> ErrorObject {
         let message = shorten(&self.to_string());
         match self {
-            ProtocolError::UnknownMethod(_) => ErrorObject::new(METHOD_NOT_FOUND, message),
+            ProtocolError::UnknownMethod(method) => {
+                ErrorObject::new(METHOD_NOT_FOUND, message).with_data(json!({"method": shorten(method)}))
+            }
             ProtocolError::UnknownResource(uri) => {
                 ErrorObject::new(revision.resource_not_found_code(), message).with_data(json!({"uri": uri}))
             }
