@@ -96,9 +96,14 @@ pub enum ProtocolError {
     /// A stateless request lacks required members of `_meta`.
     #[error("invalid params: {0}")]
     BrokenEnvelope(String),
-    /// The named revision is not supported, or not in this way.
-    #[error("unsupported protocol version: {0}")]
-    UnsupportedVersion(String),
+    /// The requested revision is not supported, or not in this way.
+    #[error("unsupported protocol version: {requested}; supported: {}", join_revisions(.supported))]
+    UnsupportedVersion {
+        /// The revision that the client named.
+        requested: String,
+        /// The revisions that it can use instead.
+        supported: Vec<Revision>,
+    },
     /// The request needs a capability that the client did not declare.
     #[error("this request needs a client capability that was not declared: {0}")]
     MissingCapability(Value),
@@ -131,6 +136,14 @@ impl ProtocolError {
         ProtocolError::InvalidParams { method: method.to_owned(), reason: reason.into() }
     }
 
+    /// Returns the error for a revision that a server with these revisions does not support. It names the
+    /// modern ones, which `server/discover` lists too, or the legacy ones if the server has no others.
+    pub(crate) fn unsupported_version(requested: impl Into<String>, served: &[Revision]) -> ProtocolError {
+        let modern = || served.iter().copied().filter(|revision| !revision.has_handshake());
+        let supported = if modern().next().is_some() { modern().collect() } else { served.to_vec() };
+        ProtocolError::UnsupportedVersion { requested: requested.into(), supported }
+    }
+
     /// Returns the JSON-RPC error object for a client of this revision.
     pub fn to_object(&self, revision: Revision) -> ErrorObject {
         let message = shorten(&self.to_string());
@@ -145,10 +158,10 @@ impl ProtocolError {
             | ProtocolError::UnknownPrompt(_)
             | ProtocolError::InvalidParams { .. }
             | ProtocolError::BrokenEnvelope(_) => ErrorObject::new(INVALID_PARAMS, message),
-            ProtocolError::UnsupportedVersion(requested) => {
-                let supported = Revision::DISCOVERABLE.map(Revision::as_str);
+            ProtocolError::UnsupportedVersion { requested, supported } => {
+                let supported: Vec<&str> = supported.iter().map(|revision| revision.as_str()).collect();
                 ErrorObject::new(UNSUPPORTED_PROTOCOL_VERSION, message)
-                    .with_data(json!({"supported": supported, "requested": requested}))
+                    .with_data(json!({"supported": supported, "requested": shorten(requested)}))
             }
             ProtocolError::MissingCapability(required) => {
                 ErrorObject::new(MISSING_CLIENT_CAPABILITY, message)
@@ -175,7 +188,7 @@ impl ProtocolError {
         match self {
             ProtocolError::UnknownMethod(_) => RejectionKind::UnknownMethod,
             ProtocolError::BrokenEnvelope(_)
-            | ProtocolError::UnsupportedVersion(_)
+            | ProtocolError::UnsupportedVersion { .. }
             | ProtocolError::MissingCapability(_)
             | ProtocolError::HeaderMismatch(_) => RejectionKind::BadRequest,
             ProtocolError::Busy { retry_after_seconds } => {
@@ -187,4 +200,9 @@ impl ProtocolError {
             _ => RejectionKind::InBand,
         }
     }
+}
+
+fn join_revisions(revisions: &[Revision]) -> String {
+    let revisions: Vec<&str> = revisions.iter().map(|revision| revision.as_str()).collect();
+    revisions.join(", ")
 }

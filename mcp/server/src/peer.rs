@@ -45,8 +45,9 @@ impl Peer {
     }
 
     /// Parses the envelope of a stateless request (2026-07-28). It must name the revision and the
-    /// capabilities of the client.
-    pub fn from_envelope(params: &Params) -> Result<Peer, ProtocolError> {
+    /// capabilities of the client. `served` are the revisions of the [server](crate::Server::revisions),
+    /// for the error that lists them.
+    pub fn from_envelope(params: &Params, served: &[Revision]) -> Result<Peer, ProtocolError> {
         let broken = |reason: String| Err(ProtocolError::BrokenEnvelope(reason));
         let Some(version) = params.meta(meta::PROTOCOL_VERSION) else {
             return broken(format!("_meta[{:?}] is missing", meta::PROTOCOL_VERSION));
@@ -63,7 +64,7 @@ impl Peer {
         }
         match Revision::parse(&version).filter(|revision| !revision.has_handshake()) {
             Some(revision) => Ok(Peer::Alone(revision)),
-            None => Err(ProtocolError::UnsupportedVersion(version.into_owned())),
+            None => Err(ProtocolError::unsupported_version(version, served)),
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bindpost_mcp_protocol::jsonrpc::{UNSUPPORTED_PROTOCOL_VERSION, write_json};
+use bindpost_mcp_protocol::jsonrpc::write_json;
 use bindpost_mcp_protocol::lifecycle::{
     DiscoverResult, Icon, Implementation, InitializeResult, ListCapability, ResourcesCapability,
     ServerCapabilities,
@@ -172,6 +172,11 @@ impl Server {
 
 /// For [transports](crate::transport).
 impl Server {
+    /// Returns the supported revisions, oldest first.
+    pub fn revisions(&self) -> &[Revision] {
+        &self.shared.revisions
+    }
+
     /// Makes this stream the target of the session's change notifications.
     pub fn attach_stream(&self, session: &Arc<Session>, stream: &Arc<MessageStream>) {
         session.set_unsolicited(stream.clone());
@@ -206,11 +211,7 @@ impl ServerState {
 
     /// Returns the error for a revision that is not supported.
     pub(crate) fn unsupported_revision(&self, requested: &str) -> ProtocolError {
-        let supported: Vec<&str> = self.revisions.iter().map(|revision| revision.as_str()).collect();
-        let message =
-            format!("unsupported protocol version: {requested}; supported: {}", supported.join(", "));
-        let data = json!({"supported": supported, "requested": requested});
-        ProtocolError::Other(ErrorObject::new(UNSUPPORTED_PROTOCOL_VERSION, message).with_data(data))
+        ProtocolError::unsupported_version(requested, &self.revisions)
     }
 
     pub(crate) async fn until_shutdown(&self) {

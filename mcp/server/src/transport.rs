@@ -15,7 +15,7 @@
 //! async fn answer(server: &Server, message: Bytes) -> Option<Bytes> {
 //!     let Ok(Message::Request(request)) = jsonrpc::decode_one(message) else { return None };
 //!     let origin = RequestOrigin {
-//!         peer: Peer::from_envelope(request.params()).ok()?,
+//!         peer: Peer::from_envelope(request.params(), server.revisions()).ok()?,
 //!         caller: Caller::ANONYMOUS,
 //!         delivery: DeliveryTarget::None,
 //!         listing: ListVisibility::All,

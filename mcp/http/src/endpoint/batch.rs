@@ -12,6 +12,7 @@ use crate::endpoint::body::ReplyBody;
 use crate::endpoint::reply::{BoxedReply, Reply, empty, json_reply, refuse};
 use crate::endpoint::request::AdmittedRequest;
 use crate::endpoint::streaming::poll_once;
+use crate::headers::VersionHeader;
 
 /// Handles a batch. The response is one array with all responses.
 pub(crate) async fn answer_batch(
@@ -23,6 +24,9 @@ pub(crate) async fn answer_batch(
     let revision = match (&entry, admitted.sessionless_revision(None)) {
         (Some(entry), _) => entry.session.revision(),
         (None, Ok(revision)) => revision,
+        (None, Err(refusal)) if matches!(admitted.headers.version(), VersionHeader::Unknown(_)) => {
+            return Err(refusal);
+        }
         (None, Err(_)) => Revision::LATEST_WITH_HANDSHAKE,
     };
     if let Some(reason) = refuse_batch(revision, &batch) {

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use bindpost_mcp_protocol::jsonrpc::{INVALID_REQUEST, SESSION_NOT_FOUND};
-use bindpost_mcp_protocol::{Request, RequestId, Revision};
+use bindpost_mcp_protocol::jsonrpc::{INVALID_PARAMS, INVALID_REQUEST, SESSION_NOT_FOUND};
+use bindpost_mcp_protocol::{ErrorObject, Request, RequestId, Revision};
 use bindpost_mcp_server::ProtocolError;
 use bindpost_mcp_server::transport::{EncodedResponse, Peer};
 use http::StatusCode;
+use serde_json::json;
 
-use crate::endpoint::reply::{BoxedReply, answer_reply, refuse};
+use crate::endpoint::reply::{BoxedReply, answer_reply, refuse, refuse_object};
 use crate::endpoint::request::AdmittedRequest;
 use crate::endpoint::sessions::SessionEntry;
 use crate::headers::{McpHeaders, VersionHeader};
@@ -59,7 +60,17 @@ impl ProtocolMode {
             if has_envelope {
                 headers.check_version(request).map_err(|error| refuse(&error))?;
             }
-            let peer = Peer::from_envelope(request.params()).map_err(|error| refuse(&error))?;
+            let served = admitted.endpoint.server.revisions();
+            let peer = match Peer::from_envelope(request.params(), served) {
+                Ok(peer) => peer,
+                Err(error) => {
+                    // Without an envelope, the header is the only reason to treat the request as modern.
+                    if !has_envelope && let VersionHeader::Unknown(version) = headers.version() {
+                        return Err(admitted.refuse_version(Some(&request.id), INVALID_PARAMS, version));
+                    }
+                    return Err(refuse(&error));
+                }
+            };
             headers.check_method(request).map_err(|error| refuse(&error))?;
             return Ok(ProtocolMode::Alone(peer));
         }
@@ -76,8 +87,12 @@ impl ProtocolMode {
 }
 
 impl AdmittedRequest<'_> {
-    /// Returns the revision of a message without a session, or a rejection if sessions are required.
+    /// Returns the revision of a message without a session, or a rejection if sessions are required or the
+    /// version header names an unknown revision.
     pub(crate) fn sessionless_revision(&self, id: Option<&RequestId>) -> Result<Revision, BoxedReply> {
+        if let VersionHeader::Unknown(version) = self.headers.version() {
+            return Err(self.refuse_version(id, INVALID_REQUEST, version));
+        }
         if self.endpoint.settings.sessions == SessionMode::Required {
             let reason = "the Mcp-Session-Id header is missing; send `initialize` first";
             return Err(Box::new(refuse(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, reason)));
@@ -102,13 +117,20 @@ impl AdmittedRequest<'_> {
             return Err(self.refuse_not_found(id, reason));
         };
         match self.headers.version() {
-            VersionHeader::Unknown(version) => {
-                let known = Revision::ALL.map(Revision::as_str).join(", ");
-                let reason = format!("unsupported MCP-Protocol-Version {version:?}; known: {known}");
-                Err(Box::new(refuse(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, reason)))
-            }
+            VersionHeader::Unknown(version) => Err(self.refuse_version(id, INVALID_REQUEST, version)),
             _ => Ok(Some(entry)),
         }
+    }
+
+    /// Rejects a version header that names no known revision.
+    fn refuse_version(&self, id: Option<&RequestId>, code: i64, version: &str) -> BoxedReply {
+        let supported: Vec<&str> =
+            self.endpoint.server.revisions().iter().map(|revision| revision.as_str()).collect();
+        let reason =
+            format!("unsupported MCP-Protocol-Version {version:?}; supported: {}", supported.join(", "));
+        let data = json!({"supported": supported, "requested": version});
+        let error = ErrorObject::new(code, reason).with_data(data);
+        Box::new(refuse_object(StatusCode::BAD_REQUEST, id, &error))
     }
 
     /// Rejects a request for a session or pipe that does not exist or belongs to another caller.

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
 use bindpost_mcp_http::{SessionMode, Settings};
+use bindpost_mcp_protocol::Revision;
+use bindpost_mcp_server::Server;
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
@@ -48,8 +50,20 @@ async fn a_modern_version_header_without_an_envelope_is_an_invalid_modern_reques
     for version in [MODERN, "2027-01-01", "1999-01-01", "nonsense"] {
         let body = r#"{"jsonrpc":"2.0","id":"x","method":"tools/list"}"#;
         let ask = Ask::post(body).header("mcp-protocol-version", version).header("mcp-method", "tools/list");
-        assert_eq!(server.send(&ask).await.refused(400, -32602)["id"], "x", "{version}");
+        let message = server.send(&ask).await.refused(400, -32602);
+        assert_eq!(message["id"], "x", "{version}");
+        if version != MODERN {
+            names_all_versions(&message, version);
+        }
     }
+}
+
+/// Checks that an error names the requested version and those that the server supports.
+fn names_all_versions(message: &Value, requested: &str) {
+    let all = ["2024-11-05", "2025-03-26", "2025-06-18", LATEST, MODERN];
+    let text = message["error"]["message"].as_str().unwrap();
+    assert!(text.ends_with(&format!("{requested:?}; supported: {}", all.join(", "))), "{text}");
+    assert_eq!(message["error"]["data"], json!({"supported": all, "requested": requested}));
 }
 
 #[tokio::test]
@@ -123,12 +137,46 @@ async fn an_unsupported_version_header_in_a_session_is_400() {
     let server = server().await;
     let session = server.session(LATEST).await;
     for version in ["1999-01-01", "2027-01-01", "nonsense", ""] {
-        let ask = session.ping().with("mcp-protocol-version", version);
-        server.send(&ask).await.refused(400, -32600);
-        server.send(&session.get().with("mcp-protocol-version", version)).await.refused(400, -32600);
-        server.send(&session.delete().with("mcp-protocol-version", version)).await.refused(400, -32600);
+        let notice = session.post(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        let batch = session.post(r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#);
+        for ask in [session.ping(), session.get(), session.delete(), notice, batch] {
+            let ask = ask.with("mcp-protocol-version", version);
+            names_all_versions(&server.send(&ask).await.refused(400, -32600), version);
+        }
     }
     server.send(&session.ping()).await.result();
+}
+
+#[tokio::test]
+async fn an_unsupported_version_header_without_sessions_is_400() {
+    let settings = Settings { sessions: SessionMode::Off, ..Settings::default() };
+    let server = TestServer::start(settings).await;
+    for body in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        r#"[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]"#,
+    ] {
+        // The session id makes it a legacy request, which the header alone would not be.
+        let ask = Ask::post(body).header("mcp-session-id", "x").header("mcp-protocol-version", "1999-01-01");
+        names_all_versions(&server.send(&ask).await.refused(400, -32600), "1999-01-01");
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_the_server_does_not_support_is_400() {
+    let only = |revision| Server::builder("narrow", "1").revisions([revision]).build().unwrap();
+    let server = TestServer::of(only(Revision::V2026_07_28), Settings::default()).await;
+    let message = server.send(&Ask::initialize(LATEST)).await.refused(400, -32022);
+    assert_eq!(message["error"]["data"], json!({"supported": [MODERN], "requested": LATEST}));
+
+    let server = TestServer::of(only(Revision::V2025_11_25), Settings::default()).await;
+    for version in [MODERN, "2099-01-01"] {
+        let ask = meta(list(), |meta| meta[VERSION] = json!(version)).with("mcp-protocol-version", version);
+        let message = server.send(&ask).await.refused(400, -32022);
+        assert_eq!(message["error"]["data"], json!({"supported": [LATEST], "requested": version}));
+        let text = message["error"]["message"].as_str().unwrap();
+        assert_eq!(text, format!("unsupported protocol version: {version}; supported: {LATEST}"));
+    }
 }
 
 // The validation steps in order. Each request breaks two rules. The error of the earlier step is reported.

@@ -162,7 +162,7 @@ impl Pipe {
         let alone = Peer::has_envelope(request.params())
             || request.method() == "server/discover" && self.session.is_none();
         let peer = if alone {
-            match Peer::from_envelope(request.params()) {
+            match Peer::from_envelope(request.params(), self.server.revisions()) {
                 Ok(peer) => peer,
                 Err(error) => {
                     let revision = Revision::DISCOVERABLE[0];
