@@ -1,9 +1,9 @@
 //! Authentication and authorization: [`Authorizer`] identifies the caller, [`Denial`] is the reason why
 //! it could not, and [`Auth`] holds the settings.
 //!
-//! The server decides which access a message requires
-//! ([`Server::required_access`](bindpost_mcp_server::Server::required_access)). `gate.rs` compares it
-//! with the caller's rights, and `refusal.rs` builds the error response.
+//! The server decides which access a message requires, and compares it with the caller's rights
+//! ([`Server::refuse_body`](bindpost_mcp_server::Server::refuse_body)). `gate.rs` calls it, and `refusal.rs`
+//! builds the error response.
 
 pub(crate) mod api_keys;
 pub(crate) mod either;
@@ -24,7 +24,7 @@ use bindpost_mcp_server::{Caller, HttpRequest, ListVisibility};
 use self::either::EitherAuthorizer;
 
 /// The code of the JSON-RPC error in a 401 or 403.
-pub const UNAUTHORIZED: i64 = -32001;
+pub const UNAUTHORIZED: i64 = bindpost_mcp_server::transport::UNAUTHORIZED;
 
 /// Authenticates callers: identifies the caller of an HTTP request from its head.
 ///

@@ -1,16 +1,14 @@
 //! [`Caller`]: the authenticated identity behind a request. [`AccessRule`]: which callers may use an entry.
 //!
-//! Authentication is the task of the transport, not of this module. The transport calls
-//! [`Server::required_access`] to authorize a message before it dispatches it.
+//! Authentication is the task of the transport, not of this module. The transport authorizes a message
+//! before it dispatches it, with the functions in `required.rs`.
+
+pub(crate) mod required;
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use bindpost_mcp_protocol::Request;
 use serde_json::{Map, Value};
-
-use crate::dispatch::find_method;
-use crate::server::Server;
 
 /// The authenticated identity behind a request. The default is anonymous.
 ///
@@ -327,47 +325,6 @@ impl AccessRule {
                 roles: unless_all(&self.user_roles, |role| caller.has_role(role)),
             },
         }
-    }
-}
-
-/// The access that a message requires of its caller.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RequiredAccess {
-    /// The message opens or continues a conversation, or lists entries. An unauthenticated caller is accepted if
-    /// the server admits anonymous callers.
-    Opening,
-    /// Any authenticated caller.
-    Known,
-    /// A caller that the rules of all these entries permit.
-    Entries(Vec<Arc<AccessRule>>),
-}
-
-impl RequiredAccess {
-    pub(crate) fn from_rule(access: Option<Arc<AccessRule>>) -> RequiredAccess {
-        // An unknown name has the default rule, so that an unauthenticated caller cannot probe
-        // which names exist.
-        access.map_or(RequiredAccess::Known, |access| RequiredAccess::Entries(vec![access]))
-    }
-}
-
-/// For [transports](crate::transport).
-impl Server {
-    /// Returns the access that a request requires of its caller. It does not depend on the revision.
-    pub fn required_access(&self, request: &Request) -> RequiredAccess {
-        match find_method(request.method()) {
-            Some(line) => (line.demands)(self.shared(), request.params()),
-            None => RequiredAccess::Opening,
-        }
-    }
-
-    /// Returns whether at least one entry permits unauthenticated callers.
-    pub fn has_anonymous_entries(&self) -> bool {
-        self.shared().catalog.snapshot().has_anonymous()
-    }
-
-    /// Returns every scope that some entry requires, sorted.
-    pub fn scopes(&self) -> Vec<String> {
-        self.shared().catalog.snapshot().scopes()
     }
 }
 

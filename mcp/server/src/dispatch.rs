@@ -9,7 +9,7 @@ use bindpost_mcp_protocol::{Notification, Params, Request, Revision, jsonrpc};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::auth::RequiredAccess;
+use crate::auth::required::RequiredAccess;
 use crate::call::answer::EncodedResponse;
 use crate::call::tasks;
 use crate::call::{Call, CallTarget, HandlerOutput, RunningCall};

@@ -24,8 +24,9 @@
 //!
 //! - `server.rs`: the builder, and the members that every result of 2026-07-28 carries. `dispatch.rs`:
 //!   every method in one table. `lifecycle.rs`: `initialize` and `server/discover`. `error.rs`: the two
-//!   kinds of failure, and what converts to them (`error/conversion.rs`). `auth.rs`: callers and the access rules of entries. `budget.rs`: the limit on the
-//!   bytes held for all clients together.
+//!   kinds of failure, and what converts to them (`error/conversion.rs`). `auth.rs`: callers and the
+//!   access rules of entries; `auth/required.rs`: the access that a message requires. `budget.rs`: the
+//!   limit on the bytes held for all clients together.
 //! - `catalog/`: the entries and how they are found, listed and paged. One file for each kind of entry.
 //! - `handler/`: the parameters and return types of handlers, and the schemas of both.
 //! - `call/`: one call from its admission (`scheduler.rs`) through its execution (`running.rs`) to its

@@ -40,7 +40,8 @@ pub(crate) use self::origin::{HttpRequest, ListVisibility};
 
 // A request: who sent it, and the access that it requires.
 pub use self::origin::{DeliveryTarget, HeaderValues, NoHeaders, RequestOrigin};
-pub use crate::auth::{LackingRights, RequiredAccess};
+pub use crate::auth::LackingRights;
+pub use crate::auth::required::{LackingAccess, RefusedBody, RequiredAccess, UNAUTHORIZED};
 pub use crate::peer::Peer;
 pub use crate::peer::session::Session;
 

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bindpost_mcp_protocol::{DecodeError, DecodedBody as Decoded, Message, RequestId};
-use bindpost_mcp_server::transport::{MessageStream, RequiredAccess};
+use bindpost_mcp_protocol::{DecodeError, DecodedBody, RequestId};
+use bindpost_mcp_server::transport::MessageStream;
 use bindpost_mcp_server::{Caller, CallerKind, HttpRequest, Server};
 use tokio::time::Sleep;
 
@@ -171,59 +171,16 @@ impl AuthGate {
         server: &Server,
         request: &HttpRequest,
         sender: &RequestSender,
-        body: &Result<Decoded, DecodeError>,
+        body: &Result<DecodedBody, DecodeError>,
     ) -> Option<Reply> {
-        match body {
-            Ok(Decoded::One(message)) => {
-                let demand = demand(server, message);
-                (!self.permits(server, &demand, &sender.caller))
-                    .then(|| self.refuse_demands(request, sender, request_id(message), &[demand]))
-            }
-            Ok(Decoded::Batch(batch)) => {
-                let demands = batch.iter().map(|message| match message {
-                    Ok(message) => demand(server, message),
-                    Err(_) => RequiredAccess::Opening,
-                });
-                let refused: Vec<_> =
-                    demands.filter(|demand| !self.permits(server, demand, &sender.caller)).collect();
-                (!refused.is_empty()).then(|| self.refuse_demands(request, sender, None, &refused))
-            }
-            Err(_) if self.permits(server, &RequiredAccess::Opening, &sender.caller) => None,
-            Err(error) => Some(self.refuse_demands(request, sender, error.id.as_ref(), &[])),
-        }
-    }
-
-    fn permits(&self, server: &Server, demand: &RequiredAccess, caller: &Caller) -> bool {
-        match demand {
-            RequiredAccess::Opening => caller.is_authenticated() || self.admits_anonymous(server),
-            RequiredAccess::Known => caller.is_authenticated(),
-            RequiredAccess::Entries(entries) => entries.iter().all(|access| access.permits(caller)),
-        }
-    }
-
-    /// Rejects a request that requires this access. The response names all rights that the caller lacks.
-    fn refuse_demands(
-        &self,
-        request: &HttpRequest,
-        sender: &RequestSender,
-        id: Option<&RequestId>,
-        demands: &[RequiredAccess],
-    ) -> Reply {
-        let entries = demands.iter().flat_map(|demand| match demand {
-            RequiredAccess::Entries(entries) => entries.as_slice(),
-            RequiredAccess::Opening | RequiredAccess::Known => &[],
-        });
-        let (mut scopes, mut roles) = (Vec::new(), Vec::new());
-        for lacking in entries.map(|access| access.lacking_rights(&sender.caller)) {
-            add_new(&mut scopes, lacking.scopes);
-            add_new(&mut roles, lacking.roles);
-        }
-        match sender.caller.kind() {
+        let refused = server.refuse_body(&sender.caller, body, || self.admits_anonymous(server))?;
+        let lacking = refused.lacking_access(&sender.caller);
+        Some(match lacking.kind {
             CallerKind::Anonymous => {
-                self.refuse_unauthenticated(request, sender.denial.as_deref(), id, &scopes)
+                self.refuse_unauthenticated(request, sender.denial.as_deref(), refused.id, &lacking.scopes)
             }
-            kind => self.refuse_forbidden(request, id, kind, &scopes, &roles),
-        }
+            _ => self.refuse_forbidden(request, refused.id, &lacking),
+        })
     }
 
     /// Rejects a request for a session or pipe of another caller if its credentials were not accepted.
@@ -275,28 +232,6 @@ impl AuthGate {
             tracing::error!("the authorizer panicked");
             true
         })
-    }
-}
-
-fn add_new<'a>(all: &mut Vec<&'a str>, more: &'a [String]) {
-    for right in more {
-        if !all.contains(&right.as_str()) {
-            all.push(right);
-        }
-    }
-}
-
-fn demand(server: &Server, message: &Message) -> RequiredAccess {
-    match message {
-        Message::Request(request) => server.required_access(request),
-        Message::Notification(_) | Message::Response(_) => RequiredAccess::Opening,
-    }
-}
-
-fn request_id(message: &Message) -> Option<&RequestId> {
-    match message {
-        Message::Request(request) => Some(&request.id),
-        Message::Notification(_) | Message::Response(_) => None,
     }
 }
 

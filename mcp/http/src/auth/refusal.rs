@@ -5,7 +5,8 @@
 
 use bindpost_mcp_protocol::RequestId;
 use bindpost_mcp_protocol::jsonrpc::{INTERNAL_ERROR, INVALID_REQUEST};
-use bindpost_mcp_server::{CallerKind, HttpRequest};
+use bindpost_mcp_server::HttpRequest;
+use bindpost_mcp_server::transport::LackingAccess;
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 
@@ -53,24 +54,11 @@ impl AuthGate {
         &self,
         request: &HttpRequest,
         id: Option<&RequestId>,
-        kind: CallerKind,
-        scopes: &[&str],
-        roles: &[&str],
+        lacking: &LackingAccess<'_>,
     ) -> Reply {
-        let is_application = kind == CallerKind::Application;
-        let whose = if is_application { "application" } else { "user" };
-        let needed: Vec<String> =
-            [name_rights("scope", scopes), name_rights("role", roles)].into_iter().flatten().collect();
-        let text = match needed.join(" and ") {
-            needed if !needed.is_empty() && roles.is_empty() => format!("this needs {needed}"),
-            needed if !needed.is_empty() => format!("this needs {needed} of the {whose}"),
-            _ if is_application => {
-                "this is for users and not for applications that act for themselves".to_owned()
-            }
-            _ => "this is for applications that act for themselves and not for users".to_owned(),
-        };
+        let text = lacking.to_string();
         let mut reply = refuse_logged(StatusCode::FORBIDDEN, id, UNAUTHORIZED, &text);
-        self.add_challenges(&mut reply, request, Some(("insufficient_scope", &text)), scopes);
+        self.add_challenges(&mut reply, request, Some(("insufficient_scope", &text)), &lacking.scopes);
         reply
     }
 
@@ -112,15 +100,6 @@ impl AuthGate {
                 reply.headers_mut().append(WWW_AUTHENTICATE, value);
             }
         }
-    }
-}
-
-/// Returns a phrase like `the scopes a b`, or `None` without rights.
-fn name_rights(what: &str, rights: &[&str]) -> Option<String> {
-    match rights {
-        [] => None,
-        [right] => Some(format!("the {what} {right}")),
-        rights => Some(format!("the {what}s {}", rights.join(" "))),
     }
 }
 
