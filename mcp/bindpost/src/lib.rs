@@ -161,6 +161,9 @@ pub use bindpost_mcp_server::{
     IntoToolResult, OrToolError, ProtocolError, SampleRequest, ToolError,
 };
 
+// Hooks around tool calls, resource reads and prompts.
+pub use bindpost_mcp_server::{EntryView, NextHandler, Operation, OperationResult};
+
 // Callers and the access rules of entries.
 #[cfg(feature = "oauth")]
 pub use bindpost_mcp_oauth as oauth;

@@ -6,6 +6,7 @@
 pub(crate) mod completion;
 pub(crate) mod cursor;
 pub(crate) mod entry;
+pub(crate) mod entry_view;
 pub(crate) mod listing;
 pub(crate) mod prompt;
 pub(crate) mod resource;
@@ -482,7 +483,7 @@ impl CatalogSnapshot {
     /// Returns the resource with this URI, or the first template that matches it.
     pub(crate) fn find_readable(&self, uri: &str) -> Option<ReadableResource> {
         if let Some(entry) = self.resources.get(uri) {
-            return Some(ReadableResource::from_entry(&entry));
+            return Some(ReadableResource::from_entry(entry));
         }
         self.templates.entries.iter().find_map(|(_, entry)| {
             entry.matches(uri).map(|variables| ReadableResource::from_template(entry, variables))

@@ -26,7 +26,7 @@
 //!   every method in one table. `lifecycle.rs`: `initialize` and `server/discover`. `error.rs`: the two
 //!   kinds of failure, and what converts to them (`error/conversion.rs`). `auth.rs`: callers and the
 //!   access rules of entries; `auth/required.rs`: the access that a message requires. `budget.rs`: the
-//!   limit on the bytes held for all clients together.
+//!   limit on the bytes held for all clients together. `hooks.rs`: functions around calls, reads and prompts.
 //! - `catalog/`: the entries and how they are found, listed and paged. One file for each kind of entry.
 //! - `handler/`: the parameters and return types of handlers, and the schemas of both.
 //! - `call/`: one call from its admission (`scheduler.rs`) through its execution (`running.rs`) to its
@@ -50,6 +50,7 @@ mod catalog;
 mod dispatch;
 mod error;
 mod handler;
+mod hooks;
 mod lifecycle;
 mod peer;
 mod server;
@@ -69,6 +70,7 @@ pub use transport::stdio;
 // Entries.
 pub use catalog::completion::{Completer, IntoSuggestions, SyncCompleter};
 pub use catalog::entry::{Entry, IntoEntries, Toolbox};
+pub use catalog::entry_view::EntryView;
 pub use catalog::prompt::PromptEntry;
 pub use catalog::resource::{ResourceEntry, TemplateEntry};
 pub use catalog::resource_list::ResourceListEntry;
@@ -90,6 +92,9 @@ pub use catalog::resource_list::IntoResourceList;
 pub use catalog::tool::IntoToolResult;
 pub use error::conversion::{IntoToolError, OrToolError};
 pub use error::{ProtocolError, ToolError};
+
+// Hooks.
+pub use hooks::{NextHandler, Operation, OperationResult};
 
 // Callers and the access rules of entries.
 pub use auth::{AccessRule, Caller, CallerKind, Identity};

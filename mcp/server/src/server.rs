@@ -26,8 +26,9 @@ use crate::catalog::resource::{ResourceEntry, TemplateEntry};
 use crate::catalog::resource_list::ResourceListEntry;
 use crate::catalog::tool::ToolEntry;
 use crate::catalog::{Catalog, CatalogError, CatalogSnapshot};
-use crate::error::ProtocolError;
+use crate::error::{ProtocolError, ToolError};
 use crate::handler::extract::StateMap;
+use crate::hooks::{HookChain, NextHandler, Operation, OperationResult};
 use crate::peer::session::Session;
 use crate::peer::stream::{MessageStream, StreamLimits};
 use crate::peer::subscriptions::{ChangeNotification, SubscriptionHub};
@@ -120,6 +121,7 @@ pub(crate) struct ServerState {
     opening: HandshakeResults,
     shutdown: watch::Sender<bool>,
     pub(crate) wording: Option<NotFoundFormatter>,
+    pub(crate) hooks: HookChain,
 }
 
 /// Formats the errors for unknown tools, prompts and resources.
@@ -341,6 +343,7 @@ pub struct ServerBuilder {
     revisions: Vec<Revision>,
     withholds: CapabilityFlags,
     wording: Option<NotFoundFormatter>,
+    hooks: HookChain,
 }
 
 #[derive(Debug, Default)]
@@ -368,6 +371,7 @@ impl ServerBuilder {
             revisions: Revision::ALL.to_vec(),
             withholds: CapabilityFlags::default(),
             wording: None,
+            hooks: HookChain::default(),
         }
     }
 
@@ -472,6 +476,61 @@ impl ServerBuilder {
         self
     }
 
+    /// Adds a hook: an async function that runs around each tool call, resource read and prompt.
+    ///
+    /// The hook gets the [`Operation`] with its caller and its entry. It calls `next` to run the operation,
+    /// and returns its result, a changed one, or another one. A hook that does not call `next` replaces the
+    /// handler. Several hooks nest: the first one that was added is the outermost.
+    ///
+    /// ```
+    /// use bindpost_mcp_server::{NextHandler, Operation, OperationResult, Server, ToolEntry, ToolError};
+    ///
+    /// async fn audit(operation: Operation, next: NextHandler) -> Result<OperationResult, ToolError> {
+    ///     let entry = format!("{} {}", operation.entry().kind(), operation.name());
+    ///     let caller = operation.caller().id().unwrap_or("anonymous").to_owned();
+    ///     let result = next.run(operation).await;
+    ///     println!("{caller} used the {entry}: {}", if result.is_ok() { "ok" } else { "error" });
+    ///     result
+    /// }
+    ///
+    /// let server = Server::builder("audited", "1.0.0")
+    ///     .around(audit)
+    ///     .around(async |operation: Operation, next: NextHandler| {
+    ///         if operation.name() == "delete" && !operation.caller().has_role("Administrator") {
+    ///             return Err(ToolError::new("only an administrator may delete"));
+    ///         }
+    ///         next.run(operation).await
+    ///     })
+    ///     .tool(ToolEntry::new("delete", async || "deleted"))
+    ///     .build()
+    ///     .unwrap();
+    /// # let _ = server;
+    /// ```
+    ///
+    /// When hooks run:
+    ///
+    /// - A hook runs after the caller is authorized, the arguments are validated and the call is
+    ///   admitted. A request that is rejected before does not reach it. The result of a tool is checked
+    ///   against the output schema after all hooks.
+    /// - The timeout of the entry includes its hooks. A panic in a hook ends that call only.
+    /// - A call that runs as a task runs its hooks in the task too. They return when the task ends.
+    /// - A handler that asks the client ends its request in modern revisions: the hooks are dropped at their
+    ///   `.await` with the handler, and run again from their start with the retry that has the answers. In
+    ///   a session they wait with the handler and run once.
+    /// - When a call is cancelled or times out, its hooks are dropped at their `.await` with the handler.
+    ///   A hook that must see each end keeps a value with `Drop`, or waits for
+    ///   [`Context::cancelled`](crate::Context::cancelled).
+    pub fn around<Fut>(
+        mut self,
+        hook: impl Fn(Operation, NextHandler) -> Fut + Send + Sync + 'static,
+    ) -> ServerBuilder
+    where
+        Fut: Future<Output = Result<OperationResult, ToolError>> + Send + 'static,
+    {
+        self.hooks.push(hook);
+        self
+    }
+
     /// Sets the supported revisions. Default: all.
     pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> ServerBuilder {
         let mut revisions: Vec<Revision> = revisions.into_iter().collect();
@@ -572,6 +631,7 @@ impl ServerBuilder {
             opening,
             shutdown: watch::Sender::new(false),
             wording: self.wording,
+            hooks: self.hooks,
         };
         Ok(Server { shared: Arc::new(shared) })
     }

@@ -20,6 +20,7 @@ use crate::dispatch::{DispatchOutcome, InboundRequest};
 use crate::error::{ProtocolError, ToolError};
 use crate::handler::extract::{CallParts, Handler};
 use crate::handler::signature::Signature;
+use crate::hooks::OperationEntry;
 use crate::transport::HeaderValues;
 
 type Run = dyn Fn(CallParts) -> HandlerFuture + Send + Sync;
@@ -232,7 +233,13 @@ pub(crate) fn get(inbound: InboundRequest, _headers: &dyn HeaderValues) -> Dispa
     let timeout = entry.timeout.unwrap_or(inbound.server.limits.call_timeout);
     let call = Call::new(inbound, CallTarget::Prompt(entry.definition.name.clone()));
     RunningCall::start(call, METHOD, timeout, false, |context| {
-        (entry.run)(CallParts::with_text_arguments(context, arguments))
+        if context.call().server().hooks.is_empty() {
+            return (entry.run)(CallParts::with_text_arguments(context, arguments));
+        }
+        let hooks = context.call().server().hooks.clone();
+        hooks.start(context, OperationEntry::Prompt(entry.clone()), move |context| {
+            (entry.run)(CallParts::with_text_arguments(context, arguments))
+        })
     })
 }
 

@@ -25,6 +25,7 @@ use crate::dispatch::{DispatchOutcome, InboundRequest};
 use crate::error::{ProtocolError, ToolError};
 use crate::handler::extract::{CallParts, Handler, Json};
 use crate::handler::signature::Signature;
+use crate::hooks::OperationEntry;
 use crate::server::{CachePolicy, ServerState};
 use crate::transport::HeaderValues;
 
@@ -367,26 +368,32 @@ pub(crate) struct ReadableResource {
     mime_type: Option<String>,
     variables: Vec<(String, String)>,
     takes_arguments: bool,
+    entry: OperationEntry,
 }
 
 impl ReadableResource {
-    pub(crate) fn from_entry(entry: &ResourceEntry) -> ReadableResource {
+    pub(crate) fn from_entry(entry: Arc<ResourceEntry>) -> ReadableResource {
         ReadableResource {
             timeout: entry.timeout,
             run: entry.run.clone(),
             mime_type: entry.definition.mime_type.clone(),
             variables: Vec::new(),
             takes_arguments: false,
+            entry: OperationEntry::Resource(entry),
         }
     }
 
-    pub(crate) fn from_template(entry: &TemplateEntry, variables: Vec<(String, String)>) -> ReadableResource {
+    pub(crate) fn from_template(
+        entry: &Arc<TemplateEntry>,
+        variables: Vec<(String, String)>,
+    ) -> ReadableResource {
         ReadableResource {
             timeout: entry.timeout,
             run: entry.run.clone(),
             mime_type: entry.definition.mime_type.clone(),
             variables,
             takes_arguments: entry.signature.takes_arguments(),
+            entry: OperationEntry::Template(entry.clone()),
         }
     }
 }
@@ -398,8 +405,9 @@ pub(crate) fn read(inbound: InboundRequest, _headers: &dyn HeaderValues) -> Disp
         return inbound.refuse(&ProtocolError::invalid_params(METHOD, "`uri` must be a string"));
     };
     let snapshot = inbound.server.catalog.snapshot();
-    if let Some(result) =
-        snapshot.resource(&uri).and_then(|entry| entry.fixed_result(inbound.revision(), &inbound.server))
+    if inbound.server.hooks.is_empty()
+        && let Some(entry) = snapshot.resource(&uri)
+        && let Some(result) = entry.fixed_result(inbound.revision(), &inbound.server)
     {
         return DispatchOutcome::Answer(EncodedResponse::from_shared_result(&inbound.request.id, result));
     }
@@ -408,12 +416,18 @@ pub(crate) fn read(inbound: InboundRequest, _headers: &dyn HeaderValues) -> Disp
         return inbound.refuse_not_found(ProtocolError::UnknownResource(uri));
     };
     let timeout = readable.timeout.unwrap_or(inbound.server.limits.call_timeout);
-    let ReadableResource { run, variables, mime_type, takes_arguments, .. } = readable;
+    let ReadableResource { run, variables, mime_type, takes_arguments, entry, .. } = readable;
     let arguments = takes_arguments
         .then(|| variables.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect());
     let call = Call::new(inbound, CallTarget::Resource { uri, variables });
     RunningCall::start(call, METHOD, timeout, false, |context| {
-        run(CallParts::with_text_arguments(context, arguments), mime_type)
+        if context.call().server().hooks.is_empty() {
+            return run(CallParts::with_text_arguments(context, arguments), mime_type);
+        }
+        let hooks = context.call().server().hooks.clone();
+        hooks.start(context, entry, move |context| {
+            run(CallParts::with_text_arguments(context, arguments), mime_type)
+        })
     })
 }
 

@@ -22,6 +22,7 @@ use crate::handler::extract::{CallParts, Handler, Json};
 use crate::handler::returns::to_json;
 use crate::handler::schema::{self, CompiledSchema};
 use crate::handler::signature::Signature;
+use crate::hooks::OperationEntry;
 use crate::peer::session::declares_extension;
 use crate::transport::HeaderValues;
 
@@ -332,6 +333,7 @@ pub(crate) fn call(inbound: InboundRequest, headers: &dyn HeaderValues) -> Dispa
 
     let timeout = entry.timeout.unwrap_or(inbound.server.limits.call_timeout);
     let run = entry.run.clone();
+    let hooked = (!inbound.server.hooks.is_empty()).then(|| OperationEntry::Tool(entry.clone()));
     let task_support = entry.task_support;
     if task_support == TaskSupport::Required && inbound.revision().has_handshake() {
         let text = format!(
@@ -350,7 +352,13 @@ pub(crate) fn call(inbound: InboundRequest, headers: &dyn HeaderValues) -> Dispa
             return call.refuse(&ProtocolError::MissingCapability(required));
         }
     };
-    RunningCall::start(call, METHOD, timeout, as_task, |context| run(CallParts::new(context, arguments)))
+    RunningCall::start(call, METHOD, timeout, as_task, |context| match hooked {
+        None => run(CallParts::new(context, arguments)),
+        Some(entry) => {
+            let hooks = context.call().server().hooks.clone();
+            hooks.start(context, entry, move |context| run(CallParts::new(context, arguments)))
+        }
+    })
 }
 
 impl Call {

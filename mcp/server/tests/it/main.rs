@@ -6,6 +6,7 @@ mod callers;
 mod cleaning_up;
 mod conversations;
 mod fixture;
+mod hooks;
 mod listing;
 mod narrowed;
 mod patterns;
