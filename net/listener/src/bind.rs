@@ -13,7 +13,14 @@ pub(super) const BACKLOG: u32 = 1024;
 /// the address.
 pub async fn bind(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
     let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "the name resolves to no address");
-    for address in tokio::net::lookup_host(address).await? {
+    let explain = |error: io::Error| match error.kind() {
+        io::ErrorKind::InvalidInput => io::Error::new(
+            error.kind(),
+            format!("{error}; an address is a host and a port, like 127.0.0.1:7071"),
+        ),
+        _ => error,
+    };
+    for address in tokio::net::lookup_host(address).await.map_err(explain)? {
         match listen(address) {
             Ok(listener) => return Ok(listener),
             Err(error) => {

@@ -7,6 +7,7 @@
 use std::convert::Infallible;
 use std::error::Error;
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -28,12 +29,15 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::accept::StreamAcceptor;
+use crate::header_names::HeaderNameRecorder;
 use crate::socket::ClientSocket;
 
 /// The first bytes of an HTTP/2 client with prior knowledge. No HTTP/1 request can begin with them.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The buffer of the first read. Almost all first requests fit, so that they need one read like all others.
 const FIRST_READ: usize = 1024;
+/// The buffer of each read of a connection whose header names are recorded.
+const RECORDED_READ: usize = 8 * 1024;
 
 /// The state of one connection for the sweeper, and the channel by which the connection is
 /// ordered to close.
@@ -163,6 +167,8 @@ pub(super) enum ConnectionSignal {
 pub(super) struct ProtocolBuilders {
     pub(super) http1: http1::Builder,
     pub(super) http2: http2::Builder<TokioExecutor>,
+    /// Whether requests have the header names as the client spelled them.
+    pub(super) header_names: bool,
 }
 
 impl SweepClock {
@@ -359,11 +365,22 @@ where
     };
     let is_http2 = early.starts_with(PREFACE);
     let stream = TokioIo::new(stream);
-    let socket = TrackedSocket { stream, early, is_http2, shut: false, connection: connection.clone() };
+    let names = (protocols.header_names && !is_http2).then(HeaderNameRecorder::default);
+    let socket = TrackedSocket {
+        stream,
+        early,
+        is_http2,
+        shut: false,
+        connection: connection.clone(),
+        names: names.clone(),
+    };
 
     let noted = connection.clone();
-    let service = service_fn(move |request: Request<Incoming>| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
         let under_way = noted.begin_request();
+        if let Some(names) = names.as_ref().and_then(HeaderNameRecorder::next_request) {
+            request.extensions_mut().insert(names);
+        }
         // HTTP/2 announces the end with its own frame.
         let last = noted.was_signaled(ConnectionSignal::LastRequest) && !is_http2;
         service.call(request).map_ok(move |mut response| {
@@ -464,13 +481,36 @@ struct TrackedSocket<T> {
     /// Whether the write half was shut down.
     shut: bool,
     connection: Arc<ConnectionState>,
+    /// Reads the header names of requests, if they are wanted.
+    names: Option<HeaderNameRecorder>,
+}
+
+impl<T: AsyncRead + Unpin> TrackedSocket<T> {
+    /// Reads from the stream into hyper's buffer.
+    fn poll_stream(&mut self, cx: &mut Context<'_>, mut buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        let Some(names) = &self.names else {
+            return Pin::new(&mut self.stream).poll_read(cx, buffer);
+        };
+        // hyper's buffer does not show what was read into it.
+        let mut own = [const { MaybeUninit::uninit() }; RECORDED_READ];
+        let size = own.len().min(buffer.remaining());
+        let mut read = ReadBuf::uninit(own.get_mut(..size).unwrap_or_default());
+        ready!(Pin::new(self.stream.inner_mut()).poll_read(cx, &mut read))?;
+        names.scan(read.filled());
+        buffer.put_slice(read.filled());
+        Poll::Ready(Ok(()))
+    }
 }
 
 impl<T> TrackedSocket<T> {
     #[cold]
     fn take_early(&mut self, mut buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         let taken = self.early.len().min(buffer.remaining());
-        buffer.put_slice(&self.early.split_to(taken));
+        let taken = self.early.split_to(taken);
+        if let Some(names) = &self.names {
+            names.scan(&taken);
+        }
+        buffer.put_slice(&taken);
         Poll::Ready(Ok(()))
     }
 }
@@ -484,7 +524,7 @@ impl<T: AsyncRead + Unpin> Read for TrackedSocket<T> {
         if !self.early.is_empty() {
             return self.take_early(buffer);
         }
-        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        let read = self.poll_stream(cx, buffer);
         // An HTTP/2 connection without requests still exchanges pings.
         if read.is_ready() && !self.is_http2 {
             self.connection.record_read();

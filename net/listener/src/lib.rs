@@ -8,12 +8,13 @@
 //!
 //! Files, in reading order: `socket.rs`, `bind.rs`, `unix.rs` and `systemd.rs` (sockets), `accept.rs` and `tls.rs` (from a
 //! socket to a stream), `registry.rs` (all connections, the caps and the sweep), `connection.rs` (one connection),
-//! `drain.rs` (stopping).
+//! `header_names.rs` (how a client spells header names), `drain.rs` (stopping).
 
 mod accept;
 mod bind;
 mod connection;
 mod drain;
+mod header_names;
 mod registry;
 mod socket;
 #[cfg(all(feature = "systemd", target_os = "linux"))]
@@ -44,6 +45,7 @@ pub use self::accept::{PlainSocket, StreamAcceptor};
 pub use self::bind::bind;
 pub use self::connection::{ConnectedClient, PendingBodyGuard};
 pub use self::drain::{Drain, DrainTrigger, drain_on_signal};
+pub use self::header_names::SentHeaderNames;
 pub use self::socket::{AcceptedClient, ClientSocket, ConnectionListener, ListenerAddress};
 #[cfg(all(feature = "systemd", target_os = "linux"))]
 pub use self::systemd::{SystemdListener, take_systemd_socket};
@@ -78,6 +80,9 @@ pub struct ConnectionLimits {
     /// The maximum number of header fields in an HTTP/1 request. Default: 100. Any other number costs an
     /// allocation per request.
     pub max_headers: usize,
+    /// Whether HTTP/1 requests have [`SentHeaderNames`] among their extensions: header names as the client spelled
+    /// them. Default: false, because received bytes are copied and read once more.
+    pub header_names: bool,
 
     /// The maximum number of concurrent HTTP/2 streams of one connection. Default: 100.
     pub h2_streams: u32,
@@ -125,6 +130,7 @@ impl Default for ConnectionLimits {
             sweep: Duration::from_secs(1),
             max_header_bytes: 64 * 1024,
             max_headers: DEFAULT_MAX_HEADERS,
+            header_names: false,
             h2_streams: 100,
             h2_stream_window: 64 * 1024,
             h2_connection_window: 1024 * 1024,
@@ -292,7 +298,7 @@ fn protocol_builders(limits: &ConnectionLimits) -> ProtocolBuilders {
         .max_local_error_reset_streams(limits.h2_local_resets)
         .keep_alive_interval(limits.h2_ping)
         .keep_alive_timeout(limits.h2_ping_answer);
-    ProtocolBuilders { http1, http2 }
+    ProtocolBuilders { http1, http2, header_names: limits.header_names }
 }
 
 /// Accepts the next client. Retries after errors such as a lack of file descriptors.
