@@ -40,6 +40,10 @@ impl BaseUrl {
         self.0.as_str()
     }
 
+    pub(crate) fn scheme(&self) -> &str {
+        self.0.scheme()
+    }
+
     /// Returns whether requests can be read in transit.
     pub(crate) fn is_exposed(&self) -> bool {
         self.0.scheme() == "http" && !self.is_loopback()

@@ -35,6 +35,9 @@ pub enum UpstreamError {
     /// The service redirected too often.
     #[error("the service redirects too many times")]
     RedirectLoop,
+    /// The handler in this process rejected the request.
+    #[error("{0}")]
+    Rejected(String),
     /// No credential is available.
     #[error("there is no credential for the service")]
     NoCredential(String),

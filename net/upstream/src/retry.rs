@@ -1,8 +1,7 @@
 //! Decides whether and when a request is retried.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use chrono::{DateTime, NaiveDateTime, Utc};
 use http::{HeaderMap, HeaderName, StatusCode, header};
 use tokio::time::Instant;
 
@@ -85,23 +84,13 @@ pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
         // A number of seconds that overflows is still a delay.
         return Some(Duration::from_secs(value.parse::<u32>().unwrap_or(u32::MAX).into()));
     }
-    let now = text(header::DATE).and_then(parse_date).unwrap_or_else(Utc::now);
-    Some((parse_date(value)? - now).to_std().unwrap_or_default())
+    let now = text(header::DATE).and_then(parse_date).unwrap_or_else(SystemTime::now);
+    Some(parse_date(value)?.duration_since(now).unwrap_or_default())
 }
 
 /// Parses a date in one of the three HTTP formats.
-fn parse_date(text: &str) -> Option<DateTime<Utc>> {
-    let text = text.trim();
-    if text.len() > 64 {
-        return None;
-    }
-    if let Ok(date) = DateTime::parse_from_rfc2822(text) {
-        return Some(date.to_utc());
-    }
-    ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"]
-        .iter()
-        .find_map(|form| NaiveDateTime::parse_from_str(text, form).ok())
-        .map(|date| date.and_utc())
+fn parse_date(text: &str) -> Option<SystemTime> {
+    httpdate::parse_http_date(text.trim()).ok()
 }
 
 #[cfg(test)]

@@ -3,16 +3,18 @@
 //! One timeout covers the whole request: credential, attempts, delays, redirects and the response body.
 //! Dropping the future cancels the request and closes its connection.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use http::{Extensions, HeaderMap, HeaderName, Method, StatusCode, header};
 use reqwest::{Client, Response, Url, redirect};
 use tokio::time::Instant;
 
 use crate::address::{self, BaseUrl};
 use crate::credential::{self, Credential};
 use crate::failure::{AttemptError, UpstreamError, error_chain};
+use crate::handler::{self, RequestHandler};
 use crate::mask::SecretMask;
 use crate::reserved;
 use crate::retry::{self, RetryPolicy, RetryState};
@@ -39,13 +41,22 @@ const CONNECTION_HEADERS: [HeaderName; 10] = [
 /// An upstream service. Clones share their connections.
 #[derive(Clone, Debug)]
 pub struct Upstream {
-    client: Client,
+    transport: RequestTransport,
     base: BaseUrl,
     credential: Credential,
     /// Masks a credential that never changes.
     mask: SecretMask,
     limits: UpstreamLimits,
     allow_plain: bool,
+}
+
+/// What answers the requests.
+#[derive(Clone, Debug)]
+enum RequestTransport {
+    /// The service at the base address.
+    Http(Client),
+    /// A part of this process.
+    Handler(Arc<dyn RequestHandler>),
 }
 
 /// Timeouts and limits of requests to an upstream service.
@@ -93,6 +104,8 @@ pub struct UpstreamRequest {
     pub body: Option<Bytes>,
     /// Whether repeating the request has no additional effect.
     pub repeatable: bool,
+    /// Values for a [`RequestHandler`](crate::RequestHandler). They are not sent to a service.
+    pub extensions: Extensions,
 }
 
 /// A response of the service, with any status. If it repeats our credential, in any spelling, the
@@ -183,7 +196,8 @@ impl UpstreamBuilder {
         }
         let client = client.build().map_err(|error| UpstreamError::Address(error_chain(error)))?;
         let mask = SecretMask::new(&credential.sent_secrets(None));
-        Ok(Upstream { client, base, credential, mask, limits, allow_plain })
+        let transport = RequestTransport::Http(client);
+        Ok(Upstream { transport, base, credential, mask, limits, allow_plain })
     }
 }
 
@@ -195,6 +209,28 @@ impl Upstream {
         limits: UpstreamLimits,
     ) -> Result<Upstream, UpstreamError> {
         Upstream::builder(base).credential(credential).limits(limits).build()
+    }
+
+    /// Creates an upstream whose requests are answered in this process. No connection is made. The address is that of the
+    /// requests' URIs, and redirects and links below it are followed, with `http` and with `https`.
+    pub fn handled_by(
+        handler: Arc<dyn RequestHandler>,
+        base: &str,
+        limits: UpstreamLimits,
+    ) -> Result<Upstream, UpstreamError> {
+        Ok(Upstream {
+            transport: RequestTransport::Handler(handler),
+            base: BaseUrl::parse(base)?,
+            credential: Credential::None,
+            mask: SecretMask::default(),
+            limits,
+            allow_plain: true,
+        })
+    }
+
+    /// Returns whether requests are answered in this process.
+    pub fn is_handled(&self) -> bool {
+        matches!(self.transport, RequestTransport::Handler(_))
     }
 
     /// Creates a builder for an upstream with this address.
@@ -218,6 +254,7 @@ impl Upstream {
     /// A link to another origin, or outside the base address's path, is [`UpstreamError::Redirected`].
     pub fn link_path(&self, path: &str, link: &str) -> Result<String, UpstreamError> {
         let url = self.base.join(path)?.join(link).map_err(|_| UpstreamError::Redirected)?;
+        let url = self.with_own_scheme(url);
         let url = match &self.credential {
             Credential::Query(name, _) => address::without_parameter(url, name),
             _ => url,
@@ -337,6 +374,7 @@ impl Upstream {
             let Some(target) = address::redirect_target(answer.status, &answer.headers, &url) else {
                 return Ok(answer);
             };
+            let target = self.with_own_scheme(target);
             if !self.base.is_same_origin(&target) {
                 return Err(AttemptError::Final(UpstreamError::Redirected));
             }
@@ -356,6 +394,15 @@ impl Upstream {
             })?;
         }
         Err(AttemptError::Final(UpstreamError::RedirectLoop))
+    }
+
+    /// Gives a link the scheme of the base address if a part of this process wrote it, which may not know the scheme.
+    fn with_own_scheme(&self, mut link: Url) -> Url {
+        if self.is_handled() && matches!(link.scheme(), "http" | "https") {
+            // It fails for no two of these schemes.
+            let _ = link.set_scheme(self.base.scheme());
+        }
+        link
     }
 
     /// Returns the target address of a redirect, or the reason why it is not followed.
@@ -380,8 +427,15 @@ impl Upstream {
         if body.is_none() {
             headers.remove(header::CONTENT_TYPE);
         }
+        let client = match &self.transport {
+            RequestTransport::Http(client) => client,
+            // Boxed, because most requests go to a service: their future stays small.
+            RequestTransport::Handler(handler) => {
+                return Box::pin(self.hand_over(handler.as_ref(), request, method, url, headers, body)).await;
+            }
+        };
         let url = self.credential.sign(url.clone(), &mut headers, authorization)?;
-        let mut sent = self.client.request(method.clone(), url).headers(headers);
+        let mut sent = client.request(method.clone(), url).headers(headers);
         match body {
             Some(body) => sent = sent.body(body),
             // Some services require a length even for an empty body.
@@ -393,6 +447,25 @@ impl Upstream {
         let response =
             sent.send().await.map_err(|error| AttemptError::from_reqwest(error, self.limits.connect))?;
         self.read(response).await
+    }
+
+    async fn hand_over(
+        &self,
+        handler: &dyn RequestHandler,
+        request: &UpstreamRequest,
+        method: &Method,
+        url: &Url,
+        headers: HeaderMap,
+        body: Option<Bytes>,
+    ) -> Result<UpstreamResponse, AttemptError> {
+        let response = handler::pass_request(handler, request, method.clone(), url, headers, body).await?;
+        let (head, body) = response.into_parts();
+        if body.len() > self.limits.body {
+            return Err(AttemptError::Final(UpstreamError::TooLarge(self.limits.body)));
+        }
+        let retry_after = retry::retry_after(&head.headers);
+        let (status, headers, mask) = (head.status, head.headers, SecretMask::default());
+        Ok(UpstreamResponse { status, headers, body, retry_after, mask })
     }
 
     async fn read(&self, mut response: Response) -> Result<UpstreamResponse, AttemptError> {

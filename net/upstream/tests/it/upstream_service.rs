@@ -9,7 +9,7 @@ use std::task::{self, Poll};
 use std::time::Duration;
 
 use bindpost_net_upstream::{Credential, Upstream, UpstreamLimits, UpstreamRequest};
-use http::{HeaderMap, Method};
+use http::{Extensions, HeaderMap, Method};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Bytes, Frame, Incoming};
 use hyper::service::service_fn;
@@ -166,6 +166,7 @@ pub(crate) fn get(path: &str) -> UpstreamRequest {
         headers: HeaderMap::new(),
         body: None,
         repeatable: true,
+        extensions: Extensions::new(),
     }
 }
 
