@@ -27,6 +27,7 @@ pub mod resources;
 pub mod revision;
 pub mod shape;
 pub mod tasks;
+mod tool_schema;
 pub mod tools;
 
 pub use content::{Annotations, Content, Role};
@@ -40,4 +41,5 @@ pub use prompts::{GetPromptResult, Prompt, PromptArgument, PromptMessage};
 pub use resources::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 pub use revision::Revision;
 pub use shape::ShapeForRevision;
-pub use tools::{CallToolResult, Tool, ToolAnnotations};
+pub use tool_schema::ToolSchema;
+pub use tools::{CallToolResult, Tool, ToolAnnotations, ToolExecution};

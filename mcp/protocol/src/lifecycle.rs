@@ -125,6 +125,9 @@ pub struct ServerCapabilities {
     /// The server can send log messages to the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logging: Option<Map<String, Value>>,
+    /// The requests that the server runs as tasks (2025-11-25).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<Value>,
     /// The extensions that the server supports, with their settings.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extensions: Map<String, Value>,

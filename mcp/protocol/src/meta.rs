@@ -26,3 +26,9 @@ pub const BAGGAGE: &str = "baggage";
 
 /// The identifier of the tasks extension.
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+/// The task to which a message belongs (2025-11-25).
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+/// The identifier of the skills extension.
+pub const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
+/// The identifier of the extension MCP Apps: pages that hosts show with the results of tools.
+pub const APPS_EXTENSION: &str = "io.modelcontextprotocol/ui";

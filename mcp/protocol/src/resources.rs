@@ -43,6 +43,28 @@ pub struct Resource {
     pub extra: Map<String, Value>,
 }
 
+impl Resource {
+    /// Creates a resource with this URI and name.
+    pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Resource {
+        Resource { uri: uri.into(), name: name.into(), ..Resource::default() }
+    }
+    /// Sets the name for display.
+    pub fn with_title(mut self, title: impl Into<String>) -> Resource {
+        self.title = Some(title.into());
+        self
+    }
+    /// Sets the description for the model.
+    pub fn with_description(mut self, description: impl Into<String>) -> Resource {
+        self.description = Some(description.into());
+        self
+    }
+    /// Sets the media type.
+    pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Resource {
+        self.mime_type = Some(mime_type.into());
+        self
+    }
+}
+
 /// A template for the URIs of several resources, as listed by `resources/templates/list`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -157,6 +157,15 @@ impl Revision {
     pub fn resource_not_found_code(self) -> i64 {
         if self.has_handshake() { -32002 } else { -32602 }
     }
+    /// In 2025-11-25 a client requests a task with the parameter `task`, and tools declare whether they support it. From
+    /// 2026-07-28 the server decides (tasks extension).
+    pub fn has_task_requests(self) -> bool {
+        self == V2025_11_25
+    }
+    /// Tasks were added in 2025-11-25.
+    pub fn has_tasks(self) -> bool {
+        self >= V2025_11_25
+    }
     /// Capabilities define `extensions` from 2026-07-28. They are sent from 2025-11-25, because clients
     /// with a handshake read them too.
     pub fn has_extensions(self) -> bool {

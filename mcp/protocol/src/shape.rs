@@ -30,6 +30,9 @@ impl ShapeForRevision for Tool {
         if !revision.has_icons() {
             self.icons.clear();
         }
+        if !revision.has_task_requests() {
+            self.execution = None;
+        }
         let structured = match &self.output_schema {
             None => false,
             Some(_) if revision.structures_any_json() => true,
@@ -105,6 +108,9 @@ impl ShapeForRevision for ServerCapabilities {
         }
         if !revision.has_extensions() {
             self.extensions.clear();
+        }
+        if !revision.has_task_requests() {
+            self.tasks = None;
         }
     }
 }
@@ -197,7 +203,7 @@ mod tests {
         serde_json::from_value(json!({
             "name": "t", "title": "T", "description": "d", "inputSchema": {"type": "object"},
             "outputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true},
-            "icons": [{"src": "data:,"}], "_meta": {"a": 1}, "x-unknown": [1]
+            "icons": [{"src": "data:,"}], "execution": {"taskSupport": "optional"}, "_meta": {"a": 1}, "x-unknown": [1]
         }))
         .unwrap()
     }
@@ -216,14 +222,17 @@ mod tests {
         );
         assert_eq!(
             members(Revision::V2025_11_25),
+            "_meta annotations description execution icons inputSchema name outputSchema title x-unknown"
+        );
+        assert_eq!(
+            members(Revision::V2026_07_28),
             "_meta annotations description icons inputSchema name outputSchema title x-unknown"
         );
-        assert_eq!(members(Revision::V2026_07_28), members(Revision::V2025_11_25));
     }
 
     #[test]
     fn structured_content_other_than_an_object_requires_2026_07_28() {
-        let tool = Tool { output_schema: Some(json!({"type": "array"})), ..full_tool() };
+        let tool = Tool { output_schema: Some(json!({"type": "array"}).into()), ..full_tool() };
         assert!(shaped(tool.clone(), Revision::V2025_11_25).get("outputSchema").is_none());
         assert!(shaped(tool, Revision::V2026_07_28).get("outputSchema").is_some());
         let result = CallToolResult::structured(json!([1]));

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::content::Content;
 use crate::lifecycle::Icon;
 use crate::meta::Meta;
+use crate::tool_schema::ToolSchema;
 
 /// A tool that the client can call, as listed by `tools/list`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,19 +21,34 @@ pub struct Tool {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The JSON Schema of the arguments. Its root has `type: object`.
-    pub input_schema: Value,
+    pub input_schema: ToolSchema,
     /// The JSON Schema of `structuredContent` in the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_schema: Option<Value>,
+    pub output_schema: Option<ToolSchema>,
     /// Optional hints on the behavior of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
     /// Icons that the client can display.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
+    /// How the tool may be called (2025-11-25).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution: Option<ToolExecution>,
     /// Protocol and application metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
+    /// Members that this crate does not define, kept unchanged.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// How a tool may be called (2025-11-25).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolExecution {
+    /// Whether a call may be a task: `forbidden`, `optional` or `required`. Default: `forbidden`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_support: Option<String>,
     /// Members that this crate does not define, kept unchanged.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
