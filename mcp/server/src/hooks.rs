@@ -1,7 +1,9 @@
 //! Hooks: functions that run around tool calls, resource reads and prompts.
 //!
 //! A server without hooks does not run any code of this module: `catalog/` checks [`HookChain::is_empty`]
-//! once per operation and passes the handler's own future on.
+//! once per operation and passes the handler's own future on. `quota.rs` is a hook of the framework itself.
+
+pub(crate) mod quota;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -123,7 +125,10 @@ impl NextHandler {
                 HandlerOutput::Resource(result) => Ok(result.into()),
                 HandlerOutput::Prompt(result) => Ok(result.into()),
                 // No entry with hooks has another output.
-                HandlerOutput::Listed(..) | HandlerOutput::Completed(_) | HandlerOutput::Listened(_) => {
+                HandlerOutput::Listed(..)
+                | HandlerOutput::Completed(_)
+                | HandlerOutput::Listened(_)
+                | HandlerOutput::TaskResult(..) => {
                     Err(ProtocolError::Internal("the handler has no result for hooks".to_owned()).into())
                 }
             },
