@@ -6,6 +6,8 @@ pub(crate) mod elicitation;
 pub(crate) mod sampling;
 pub(crate) mod scheduler;
 pub(crate) mod seal;
+pub(crate) mod task_requests;
+pub(crate) mod task_result;
 pub(crate) mod tasks;
 
 mod running;
@@ -16,17 +18,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
 
+use bindpost_mcp_protocol::jsonrpc::INTERNAL_ERROR;
 use bindpost_mcp_protocol::lifecycle::{ClientCapabilities, Completion, LogLevel};
 use bindpost_mcp_protocol::resources::ListResourcesResult;
 use bindpost_mcp_protocol::{
-    CallToolResult, GetPromptResult, Meta, Params, ReadResourceResult, RequestId, Revision, ShapeForRevision,
-    jsonrpc, meta,
+    CallToolResult, ErrorObject, GetPromptResult, Meta, Params, ReadResourceResult, RequestId, Revision,
+    ShapeForRevision, jsonrpc, meta,
 };
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
+pub(crate) use running::TaskStart;
 pub use running::{CallCanceller, RunningCall};
 
 use self::answer::EncodedResponse;
@@ -37,10 +41,11 @@ use crate::auth::Caller;
 use crate::catalog::completion;
 use crate::catalog::tool::ToolEntry;
 use crate::dispatch::{DispatchOutcome, InboundRequest};
-use crate::error::{ProtocolError, ToolError, ToolFailure};
+use crate::error::{ProtocolError, ToolError, ToolFailure, describe_chain};
 use crate::peer::Peer;
 use crate::peer::stream::MessageStream;
-use crate::server::{CachePolicy, ServerState};
+use crate::result_envelope::CachePolicy;
+use crate::server::ServerState;
 use crate::transport::{DeliveryTarget, HttpRequest};
 
 /// The future of a handler.
@@ -52,10 +57,12 @@ pub(crate) enum HandlerOutput {
     Tool(CallToolResult),
     Prompt(GetPromptResult),
     Resource(ReadResourceResult),
-    Listed(ListResourcesResult),
+    Listed(ListResourcesResult, CachePolicy),
     Completed(Completion),
     /// The result of a listener, which has only `_meta`.
     Listened(Meta),
+    /// The result of a task, without its `_meta` and with it.
+    TaskResult(Map<String, Value>, Meta),
 }
 
 /// The target of a call: an entry, or a method without one.
@@ -63,8 +70,13 @@ pub(crate) enum HandlerOutput {
 pub(crate) enum CallTarget {
     Tool(Arc<ToolEntry>),
     Prompt(String),
-    Resource { uri: String, variables: Vec<(String, String)> },
+    Resource {
+        uri: String,
+        variables: Vec<(String, String)>,
+    },
     Changes,
+    /// The result of a task (`tasks/result`).
+    TaskResult,
     Listing,
     Completing,
 }
@@ -75,7 +87,7 @@ impl CallTarget {
             CallTarget::Tool(entry) => &entry.definition.name,
             CallTarget::Prompt(name) => name,
             CallTarget::Resource { uri, .. } => uri,
-            CallTarget::Changes | CallTarget::Listing | CallTarget::Completing => "",
+            CallTarget::Changes | CallTarget::TaskResult | CallTarget::Listing | CallTarget::Completing => "",
         }
     }
 }
@@ -218,6 +230,16 @@ impl Call {
         stream.send(message).await
     }
 
+    /// Sends a message like [`send`](Call::send), on a thread that may block.
+    pub(crate) fn send_blocking(&self, message: Bytes) -> bool {
+        if self.is_cancelled() {
+            return false;
+        }
+        let Some(stream) = self.stream() else { return false };
+        self.driver.wake();
+        stream.send_blocking(&message)
+    }
+
     pub(crate) fn hang_up(&self) {
         if let DeliveryTarget::OnDemand { keeps: true } = self.delivery
             && let Some(stream) = self.stream()
@@ -263,6 +285,10 @@ impl Call {
 
     fn lock_permit(&self) -> MutexGuard<'_, Option<CallPermit>> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn has_permit(&self) -> bool {
+        self.lock_permit().is_some()
     }
 
     pub(crate) fn release_permit(&self) {
@@ -348,11 +374,12 @@ impl Call {
                 ToolFailure::Protocol(error) => return Err(error),
                 ToolFailure::Shown { shown, source } => {
                     if let Some(source) = source {
-                        tracing::warn!(entry = self.subject.name(), error = %source, "handler failed");
+                        let error = describe_chain(&*source);
+                        tracing::warn!(entry = self.subject.name(), error, "handler failed");
                     }
                     match self.subject {
                         CallTarget::Tool(_) => HandlerOutput::Tool(CallToolResult::error(shown)),
-                        _ => return Err(ProtocolError::Internal(shown)),
+                        _ => return Err(ProtocolError::Other(ErrorObject::new(INTERNAL_ERROR, shown))),
                     }
                 }
             },
@@ -382,16 +409,22 @@ impl Call {
                 result.shape(revision);
                 let meta = result.meta.take();
                 let answered = self.params.get("inputResponses").or(self.params.get("requestState"));
-                let cache = if answered.is_some() { CachePolicy::Never } else { CachePolicy::AsSet };
+                let cache = match answered {
+                    Some(_) => CachePolicy::Never,
+                    None => self.server.cache_policy(&self.caller),
+                };
                 self.server.write_complete(out, revision, &result, meta, cache);
             }
-            HandlerOutput::Listed(mut page) => {
+            HandlerOutput::Listed(mut page, cache) => {
                 page.resources.iter_mut().for_each(|resource| resource.shape(revision));
-                self.server.write_complete(out, revision, &page, None, CachePolicy::AsSet);
+                self.server.write_complete(out, revision, &page, None, cache);
             }
             HandlerOutput::Completed(completion) => {
                 let result = completion::completion_result(completion);
                 self.server.write_complete(out, revision, &result, None, CachePolicy::Unsaid);
+            }
+            HandlerOutput::TaskResult(result, meta) => {
+                self.server.write_complete(out, revision, &result, Some(meta), CachePolicy::Unsaid);
             }
             HandlerOutput::Listened(meta) => {
                 self.server.write_complete(out, revision, &json!({}), Some(meta), CachePolicy::Unsaid);

@@ -43,7 +43,7 @@ pub enum AskError {
     #[error("the client answered with an error: {0}")]
     Refused(ErrorObject),
     /// The answer does not have the requested form.
-    #[error("the client's answer is not valid: {0}")]
+    #[error("the client's answer is not valid:\n{0}")]
     Invalid(String),
     /// The request is invalid: clients do not support its method, or its parameters are wrong.
     #[error("{0}")]
@@ -65,6 +65,8 @@ pub(crate) struct InputRequests {
     used: HashMap<String, usize>,
     /// The value that the handler gets back when it runs again.
     memory: Option<Value>,
+    /// Whether the request continues an earlier one.
+    pub(crate) is_resumed: bool,
 }
 
 impl InputRequests {
@@ -160,7 +162,8 @@ impl Context {
         futures_util::future::try_join_all(asked).await.map(Map::from_iter)
     }
 
-    async fn ask_raw(&self, key: &str, question: &Value) -> Result<Value, AskError> {
+    /// Asks one question, as in [`Context::ask_all`].
+    pub(crate) async fn ask_raw(&self, key: &str, question: &Value) -> Result<Value, AskError> {
         fn params<P: DeserializeOwned>(key: &str, params: Value) -> Result<P, AskError> {
             serde_json::from_value(params)
                 .map_err(|error| AskError::Unclear(format!("the params of question {key:?}: {error}")))
@@ -225,18 +228,16 @@ impl Call {
     ) -> Result<A, AskError> {
         let question =
             serde_json::to_value(question).map_err(|error| AskError::Invalid(error.to_string()))?;
-        let decode = |answer: Value| {
-            let answer: A = serde_json::from_value(answer).map_err(|error| error.to_string())?;
-            check(&answer).map(|()| answer)
-        };
+        // What is no result of the method, the client may repeat. An answer that breaks the form is an error in
+        // every revision: the question alone would not tell the user what to change.
+        let decode = |answer: Value| serde_json::from_value::<A>(answer).map_err(|error| error.to_string());
+        let checked = |answer: A| check(&answer).map(|()| answer).map_err(AskError::Invalid);
         if let Some(task) = self.task() {
-            // Ask again after an invalid answer.
             loop {
                 let key = self.input_requests().next_key(key);
-                match task.request_input(&key, method, &question).await.map(decode) {
-                    Some(Ok(answer)) => return Ok(answer),
-                    Some(Err(_)) => {}
-                    None => return Err(AskError::NoAnswer),
+                let answer = task.request_input(&key, method, &question).await?;
+                if let Ok(answer) = decode(answer) {
+                    return checked(answer);
                 }
             }
         }
@@ -244,7 +245,7 @@ impl Call {
             let key = self.input_requests().next_key(key);
             let answer = self.input_requests().answers.get(&key).cloned();
             if let Some(answer) = answer.and_then(|answer| decode(answer).ok()) {
-                return Ok(answer);
+                return checked(answer);
             }
             {
                 let mut asks = self.input_requests();
@@ -255,16 +256,18 @@ impl Call {
             return std::future::pending().await;
         }
         let answer = self.ask_session(method, &question).await?;
-        decode(answer).map_err(AskError::Invalid)
+        checked(decode(answer).map_err(AskError::Invalid)?)
     }
 
     /// Sends a request to the client of a session and waits for the answer.
-    async fn ask_session(&self, method: &'static str, question: &Value) -> Result<Value, AskError> {
+    pub(crate) async fn ask_session(&self, method: &str, question: &Value) -> Result<Value, AskError> {
         let session = self.peer().session().ok_or(AskError::NoWayBack)?;
         if matches!(self.delivery(), DeliveryTarget::None) {
             return Err(AskError::NoWayBack);
         }
         let (id, answer) = session.register_request();
+        // A listener has no permit, and needs none afterwards.
+        let has_permit = self.has_permit();
         let _open = OpenQuestion::new(self);
         let _forget = QuestionGuard { session, id: &id };
         let message = jsonrpc::encode_request(&id, method, question);
@@ -272,7 +275,9 @@ impl Call {
             return Err(AskError::NoAnswer);
         }
         let answer = tokio::time::timeout(PATIENCE, answer).await;
-        self.reacquire_permit().await;
+        if has_permit {
+            self.reacquire_permit().await;
+        }
         match answer {
             Ok(Ok(Ok(result))) => {
                 serde_json::from_slice(&result).map_err(|error| AskError::Invalid(error.to_string()))
@@ -298,7 +303,8 @@ impl Call {
                 ProtocolError::invalid_params(method, reason)
             })?;
             (answers, asked) = (opened.answers, Some(opened.asked));
-            self.input_requests().memory = opened.memory;
+            let mut asks = self.input_requests();
+            (asks.memory, asks.is_resumed) = (opened.memory, true);
         }
         if let Some(responses) = params.get("inputResponses") {
             let responses: Map<String, Value> = responses.decode().map_err(|_| {

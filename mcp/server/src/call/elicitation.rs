@@ -86,7 +86,8 @@ impl Context {
         let form = FormSchema::derive::<T>(self.revision()).map_err(AskError::Unclear)?;
         let question = ElicitParams::form(message, form.requested);
         let read = |answer: &ElicitResult| {
-            let content = Value::Object(answer.content.clone().unwrap_or_default());
+            let mut content = Value::Object(answer.content.clone().unwrap_or_default());
+            form.check.normalize(&mut content);
             form.check.check(&content)?;
             serde_json::from_value::<T>(content).map_err(|error| error.to_string())
         };

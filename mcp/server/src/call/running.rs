@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
 
+use bindpost_mcp_protocol::tasks::Task;
 use bindpost_mcp_protocol::{RequestId, jsonrpc};
 use futures_util::FutureExt as _;
 use serde::Serialize;
@@ -23,10 +24,13 @@ use super::{Call, CallTarget, HandlerFuture, HandlerOutput};
 use crate::budget::ByteReservation;
 use crate::call::answer::EncodedResponse;
 use crate::call::scheduler::{CallAdmission, PermitFuture};
+use crate::call::tasks::TaskState;
+use crate::call::{task_requests, task_result};
 use crate::dispatch::DispatchOutcome;
 use crate::error::{ProtocolError, ToolError};
 use crate::handler::context::Context;
 use crate::peer::stream::MessageStream;
+use crate::result_envelope::CachePolicy;
 
 /// The approximate number of bytes in memory for each byte of JSON text.
 const VALUE_SIZE: usize = 4;
@@ -44,12 +48,24 @@ pub struct RunningCall {
     stage: CallStage,
     timeout: Option<Duration>,
     timer: Option<Pin<Box<Sleep>>>,
-    as_task: bool,
+    task_start: TaskStart,
+    /// Fires when the call should be answered before its end.
+    early: Option<Pin<Box<Sleep>>>,
     noted: bool,
     /// The bytes of the request that are held while the call waits.
     held: Option<ByteReservation>,
     span: Span,
     started: Option<Instant>,
+}
+
+/// Whether and when a call becomes a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaskStart {
+    /// Never by itself. Its handler may decide so.
+    Never,
+    AtOnce,
+    /// When it has run for this time. The client does not know tasks and gets a result that says so.
+    After(Duration),
 }
 
 enum CallStage {
@@ -75,7 +91,7 @@ impl RunningCall {
         call: Arc<Call>,
         method: &'static str,
         timeout: Option<Duration>,
-        as_task: bool,
+        task_start: TaskStart,
         make: impl FnOnce(Context) -> HandlerFuture,
     ) -> DispatchOutcome {
         if call.server.budget.is_exhausted() {
@@ -100,7 +116,7 @@ impl RunningCall {
             CallAdmission::Later(waiting) => CallStage::Waiting(Box::new(waiting), Some(handler)),
             CallAdmission::Refused => return call.refuse(&ProtocolError::Busy { retry_after_seconds: 1 }),
         };
-        DispatchOutcome::Running(RunningCall::with(call, method, timeout, as_task, stage))
+        DispatchOutcome::Running(RunningCall::with(call, method, timeout, task_start, stage))
     }
 
     /// Starts a listener. It needs no permit and has no timeout.
@@ -110,14 +126,15 @@ impl RunningCall {
         make: impl FnOnce(Arc<Call>) -> HandlerFuture,
     ) -> DispatchOutcome {
         let handler = make(call.clone());
-        DispatchOutcome::Running(RunningCall::with(call, method, None, false, CallStage::Working(handler)))
+        let stage = CallStage::Working(handler);
+        DispatchOutcome::Running(RunningCall::with(call, method, None, TaskStart::Never, stage))
     }
 
     fn with(
         call: Arc<Call>,
         method: &'static str,
         timeout: Option<Duration>,
-        as_task: bool,
+        task_start: TaskStart,
         stage: CallStage,
     ) -> RunningCall {
         let span = tracing::info_span!(
@@ -137,7 +154,8 @@ impl RunningCall {
             stage,
             timeout,
             timer: None,
-            as_task,
+            task_start,
+            early: None,
             noted: false,
             held: None,
             span,
@@ -250,7 +268,26 @@ impl RunningCall {
                 return self.finish_call(Err(error.into()));
             }
         };
-        let answer = self.encode("task", &task.to_task());
+        let answer = self.encode_task(&task.to_task());
+        self.move_to_background(task);
+        Poll::Ready(Some(answer))
+    }
+
+    /// Answers a call that takes long, for a client that does not know tasks, and moves the handler into the background.
+    /// Returns `None` if that is not possible now.
+    fn answer_early(&mut self) -> Option<EncodedResponse> {
+        // A client that is asked knows that the call is running.
+        if self.call.input_requests().open > 0 {
+            return None;
+        }
+        let task = self.call.server.tasks.clone()?.make(&self.call).ok()?;
+        let answer = self.call.finish(Ok(HandlerOutput::Tool(task_result::running(&task.to_task()))));
+        self.move_to_background(task);
+        Some(answer)
+    }
+
+    /// Lets the handler continue as a task.
+    fn move_to_background(&mut self, task: Arc<TaskState>) {
         let lifetime = task.lifetime();
         let _ = self.call.task.set(task);
         // The task store has its own limit, so a task does not hold a permit.
@@ -261,14 +298,27 @@ impl RunningCall {
             stage: std::mem::replace(&mut self.stage, CallStage::Over),
             timeout: Some(lifetime),
             timer: None,
-            as_task: false,
+            task_start: TaskStart::Never,
+            early: None,
             noted: false,
             held: self.held.take(),
             span: self.span.clone(),
             started: self.started.take(),
         };
         tokio::spawn(in_background);
-        Poll::Ready(Some(answer))
+    }
+
+    /// Encodes the answer to a call that became a task.
+    fn encode_task(&self, task: &Task) -> EncodedResponse {
+        if !self.call.revision().has_handshake() {
+            return self.encode("task", task);
+        }
+        let mut message = Vec::with_capacity(512);
+        jsonrpc::write_result_start(&mut message, &self.call.id);
+        let (revision, result) = (self.call.revision(), task_requests::created_task(task));
+        self.call.server.write_complete(&mut message, revision, &result, None, CachePolicy::Unsaid);
+        message.push(jsonrpc::RESULT_END);
+        EncodedResponse::from_message(message)
     }
 
     fn encode(&self, result_type: &str, result: &impl Serialize) -> EncodedResponse {
@@ -297,8 +347,17 @@ impl RunningCall {
                 session.add_running_call(&self.call);
             }
             self.timer = self.timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout)));
+            self.start_early_timer();
         }
         true
+    }
+}
+
+impl RunningCall {
+    fn start_early_timer(&mut self) {
+        if let TaskStart::After(time) = self.task_start {
+            self.early = Some(Box::pin(tokio::time::sleep(time)));
+        }
     }
 }
 
@@ -318,7 +377,8 @@ impl Future for RunningCall {
                 this.mark_over("cancelled");
                 return Poll::Ready(None);
             }
-            if std::mem::take(&mut this.as_task) {
+            if this.task_start == TaskStart::AtOnce {
+                this.task_start = TaskStart::Never;
                 return this.become_task();
             }
             match &mut this.stage {
@@ -356,6 +416,15 @@ impl Future for RunningCall {
             }
             this.call.driver.register(context.waker());
             if this.call.is_cancelled() {
+                continue;
+            }
+            if let Some(early) = &mut this.early
+                && early.as_mut().poll(context).is_ready()
+            {
+                if let Some(answer) = this.answer_early() {
+                    return Poll::Ready(Some(answer));
+                }
+                this.start_early_timer();
                 continue;
             }
             if let Some(timer) = &mut this.timer
@@ -422,11 +491,11 @@ impl CallCanceller {
         }
     }
 
-    /// Ends the call with its result if it is a listener. Other calls continue.
+    /// Ends the call with its result if it is a listener, or waits for a task. Other calls continue.
     pub fn end_listening(&self) {
         if let Some(call) = self.0.upgrade() {
             call.ending.store(true, Ordering::Release);
-            if matches!(call.subject, CallTarget::Changes) {
+            if matches!(call.subject, CallTarget::Changes | CallTarget::TaskResult) {
                 call.cancel_signal.notify_waiters();
             }
         }

@@ -1,20 +1,24 @@
-//! The tasks extension: calls that outlive their request, in a bounded store.
+//! Tasks: calls that outlive their request, in a bounded store, and the methods of the tasks extension. The methods of
+//! 2025-11-25 are in `task_requests.rs`, the tool for clients without tasks in `task_result.rs`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use bindpost_mcp_protocol::tasks::{Task, TaskStatus};
+use bindpost_mcp_protocol::tasks::{LegacyTask, Task, TaskStatus};
 use bindpost_mcp_protocol::{ErrorObject, meta};
 use serde_json::{Map, Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, oneshot};
 
 use crate::auth::Caller;
 use crate::budget::ByteReservation;
 use crate::call::Call;
+use crate::call::ask::AskError;
 use crate::dispatch::{DispatchOutcome, InboundRequest};
 use crate::error::ProtocolError;
-use crate::peer::session::declares_extension;
+use crate::handler::schema::shorten;
+use crate::peer::session::{Session, declares_extension};
 use crate::peer::subscriptions::{ChangeNotification, SubscriptionHub};
 use crate::transport::HeaderValues;
 
@@ -56,17 +60,61 @@ pub(crate) struct TaskState {
     caller: Caller,
     hub: Arc<SubscriptionHub>,
     call: Weak<Call>,
+    /// The session in which the task was requested, in 2025-11-25.
+    session: Option<Weak<Session>>,
     born: Instant,
     lifetime: Duration,
     state: Mutex<TaskRecord>,
+    /// Wakes those who wait for a change.
+    changed: Notify,
+    /// Each request that waits for the end holds a clone.
+    waiters: Arc<()>,
 }
+
+/// The maximum number of requests that wait for the end of one task. Their clients may not have sessions, which limit
+/// other calls.
+const MOST_WAITERS: usize = 16;
 
 #[derive(Debug)]
 struct TaskRecord {
     shown: Task,
     /// The bytes of the server's budget that the result uses.
     held: Option<ByteReservation>,
-    waiting: HashMap<String, oneshot::Sender<Value>>,
+    waiting: HashMap<String, PendingQuestion>,
+}
+
+/// A question of a handler that waits for its answer.
+#[derive(Debug)]
+struct PendingQuestion {
+    answer: oneshot::Sender<Result<Value, AskError>>,
+    /// Whether the client is asked now, by a `tasks/result` request.
+    is_taken: bool,
+}
+
+/// A question of a task that one request asks the client. If it is dropped without an answer, another request may ask it.
+pub(crate) struct TakenQuestion {
+    task: Arc<TaskState>,
+    key: String,
+    pub(crate) request: Value,
+}
+
+impl TakenQuestion {
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Passes the answer to the handler.
+    pub(crate) fn answer(self, answer: Result<Value, AskError>) {
+        self.task.answer([(self.key.clone(), answer)]);
+    }
+}
+
+impl Drop for TakenQuestion {
+    fn drop(&mut self) {
+        if let Some(question) = self.task.state().waiting.get_mut(&self.key) {
+            question.is_taken = false;
+        }
+    }
 }
 
 impl TaskStore {
@@ -98,9 +146,13 @@ impl TaskStore {
             caller: call.caller().clone(),
             hub: self.hub.clone(),
             call: Arc::downgrade(call),
+            // A client that has not requested the task does not know its notifications.
+            session: call.peer().session().filter(|_| call.can_be_task()).map(Arc::downgrade),
             born: Instant::now(),
             lifetime: self.limits.lifetime,
             state: Mutex::new(TaskRecord { shown, held: None, waiting: HashMap::new() }),
+            changed: Notify::new(),
+            waiters: Arc::new(()),
         });
         let mut kept = self.kept();
         kept.retain(|_, task| !task.has_expired());
@@ -112,8 +164,21 @@ impl TaskStore {
         Ok(task)
     }
 
+    /// Returns the tasks that this caller started, oldest first. Anonymous callers cannot be told apart, so they see
+    /// only those of their session.
+    pub(crate) fn list(&self, caller: &Caller, session: Option<&Arc<Session>>) -> Vec<Task> {
+        let kept = self.kept();
+        let mut own: Vec<&Arc<TaskState>> = kept
+            .values()
+            .filter(|task| task.caller == *caller && !task.has_expired())
+            .filter(|task| caller.is_authenticated() || session.is_some_and(|session| task.is_of(session)))
+            .collect();
+        own.sort_by_key(|task| task.born);
+        own.into_iter().map(|task| task.to_task()).collect()
+    }
+
     /// Returns the task with this id, if it belongs to this caller and has not expired.
-    fn find(&self, id: &str, caller: &Caller) -> Option<Arc<TaskState>> {
+    pub(crate) fn find(&self, id: &str, caller: &Caller) -> Option<Arc<TaskState>> {
         let task = self.kept().get(id).cloned()?;
         (task.caller == *caller && !task.has_expired()).then_some(task)
     }
@@ -140,44 +205,77 @@ impl TaskState {
         self.state().shown.clone()
     }
 
-    /// Changes the task unless it has ended, and notifies its listeners.
-    fn change(&self, change: impl FnOnce(&mut TaskRecord)) {
+    fn is_of(&self, session: &Arc<Session>) -> bool {
+        self.session.as_ref().is_some_and(|own| std::ptr::eq(own.as_ptr(), Arc::as_ptr(session)))
+    }
+
+    /// Returns the permission to wait for the end, unless too many requests wait. It lasts until it is dropped.
+    pub(crate) fn wait_permit(&self) -> Option<Arc<()>> {
+        let permit = self.waiters.clone();
+        // The task itself has one.
+        (Arc::strong_count(&self.waiters) <= MOST_WAITERS + 1).then_some(permit)
+    }
+
+    /// Waits for the next change after the first poll of the returned future, or after it was enabled.
+    pub(crate) fn next_change(&self) -> Notified<'_> {
+        self.changed.notified()
+    }
+
+    /// Changes the task and notifies its listeners. Returns `false` if it has ended, and does nothing then.
+    fn change(&self, change: impl FnOnce(&mut TaskRecord)) -> bool {
         let shown = {
             let mut state = self.state();
             if state.shown.status.is_terminal() {
-                return;
+                return false;
             }
             change(&mut state);
             state.shown.last_updated_at = timestamp();
             state.shown.clone()
         };
+        self.changed.notify_waiters();
         self.hub.announce(&ChangeNotification::Task(&shown));
+        if let Some(session) = &self.session {
+            self.hub.announce(&ChangeNotification::TaskOfSession(session, &shown));
+        }
+        true
     }
 
-    /// Requests input from the client and waits for `tasks/update`. Returns `None` if the task ends first.
+    /// Requests input from the client and waits for the answer. It is an error if the task ends first.
     pub(crate) async fn request_input(
         &self,
         key: &str,
         method: &'static str,
         question: &Value,
-    ) -> Option<Value> {
+    ) -> Result<Value, AskError> {
         let (sender, answer) = oneshot::channel();
         self.change(|state| {
-            state.waiting.insert(key.to_owned(), sender);
+            let pending = PendingQuestion { answer: sender, is_taken: false };
+            state.waiting.insert(key.to_owned(), pending);
             let request = json!({"method": method, "params": question});
             state.shown.input_requests.insert(key.to_owned(), request);
             state.shown.status = TaskStatus::InputRequired;
         });
-        answer.await.ok()
+        answer.await.unwrap_or(Err(AskError::NoAnswer))
+    }
+
+    /// Returns a question that no other request asks now.
+    pub(crate) fn take_question(self: &Arc<TaskState>) -> Option<TakenQuestion> {
+        let mut state = self.state();
+        let (key, question) = state.waiting.iter_mut().find(|(_, question)| !question.is_taken)?;
+        question.is_taken = true;
+        let key = key.clone();
+        let request = state.shown.input_requests.get(&key).cloned().unwrap_or_default();
+        drop(state);
+        Some(TakenQuestion { task: self.clone(), key, request })
     }
 
     /// Delivers answers to the handler. Unknown keys are ignored.
-    fn update(&self, answers: Map<String, Value>) {
+    pub(crate) fn answer(&self, answers: impl IntoIterator<Item = (String, Result<Value, AskError>)>) {
         self.change(|state| {
             for (key, answer) in answers {
-                if let Some(sender) = state.waiting.remove(&key) {
+                if let Some(question) = state.waiting.remove(&key) {
                     state.shown.input_requests.remove(&key);
-                    let _ = sender.send(answer);
+                    let _ = question.answer.send(answer);
                 }
             }
             if state.waiting.is_empty() && state.shown.status == TaskStatus::InputRequired {
@@ -186,12 +284,26 @@ impl TaskState {
         });
     }
 
+    /// Shows the progress of the handler as the status message.
+    pub(crate) fn report_progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        let text = match (message, total) {
+            (Some(message), _) => shorten(message),
+            (None, Some(total)) => format!("{progress} of {total}"),
+            (None, None) => return,
+        };
+        if self.state().shown.status_message.as_ref() != Some(&text) {
+            self.change(|state| state.shown.status_message = Some(text));
+        }
+    }
+
     /// Ends the task. `held` reserves the bytes of the result.
     pub(crate) fn finish(&self, outcome: Result<Value, ErrorObject>, held: ByteReservation) {
         self.change(|state| {
             state.held = Some(held);
             state.waiting.clear();
             state.shown.input_requests.clear();
+            // The last step of a handler that has ended says nothing.
+            state.shown.status_message = None;
             match outcome {
                 Ok(result) => {
                     state.shown.status = TaskStatus::Completed;
@@ -206,20 +318,37 @@ impl TaskState {
         });
     }
 
-    pub(crate) fn mark_cancelled(&self) {
+    /// Marks the task as cancelled, unless it has ended. Returns whether it did.
+    pub(crate) fn mark_cancelled(&self) -> bool {
         self.change(|state| {
             state.waiting.clear();
             state.shown.input_requests.clear();
+            state.shown.status_message = None;
             state.shown.status = TaskStatus::Cancelled;
-        });
+        })
+    }
+
+    /// Cancels the task and its handler. Returns `false` if it had ended.
+    pub(crate) fn cancel(&self) -> bool {
+        let is_cancelled = self.mark_cancelled();
+        if let Some(call) = self.call.upgrade() {
+            call.cancel();
+        }
+        is_cancelled
     }
 }
 
 /// Returns the task that a request names, after the checks that all three methods share.
-fn find_named_task(inbound: &InboundRequest, method: &str) -> Result<Arc<TaskState>, ProtocolError> {
+pub(crate) fn find_named_task(
+    inbound: &InboundRequest,
+    method: &str,
+) -> Result<Arc<TaskState>, ProtocolError> {
     let params = inbound.request.params();
     let capabilities = params.meta(meta::CLIENT_CAPABILITIES).and_then(|raw| raw.decode().ok());
-    if !declares_extension(&capabilities.unwrap_or_default(), meta::TASKS_EXTENSION) {
+    // In 2025-11-25 only the server declares tasks of its own requests.
+    if !inbound.revision().has_handshake()
+        && !declares_extension(&capabilities.unwrap_or_default(), meta::TASKS_EXTENSION)
+    {
         let required = json!({"extensions": {meta::TASKS_EXTENSION: {}}});
         return Err(ProtocolError::MissingCapability(required));
     }
@@ -228,12 +357,13 @@ fn find_named_task(inbound: &InboundRequest, method: &str) -> Result<Arc<TaskSta
     };
     let tasks = inbound.server.tasks.as_ref();
     let task = tasks.and_then(|tasks| tasks.find(&id, &inbound.exchange.caller));
-    task.ok_or_else(|| ProtocolError::invalid_params(method, format!("unknown task: {id}")))
+    task.ok_or_else(|| ProtocolError::invalid_params(method, format!("unknown task: {}", shorten(&id))))
 }
 
 /// `tasks/get`
 pub(crate) fn get(inbound: InboundRequest, _headers: &dyn HeaderValues) -> DispatchOutcome {
     match find_named_task(&inbound, "tasks/get") {
+        Ok(task) if inbound.revision().has_handshake() => inbound.answer(LegacyTask::from(&task.to_task())),
         Ok(task) => inbound.answer(task.to_task()),
         Err(error) => inbound.refuse(&error),
     }
@@ -247,7 +377,8 @@ pub(crate) fn update(inbound: InboundRequest, _headers: &dyn HeaderValues) -> Di
     };
     match inbound.request.params().get("inputResponses").map(|raw| raw.decode()) {
         Some(Ok(answers)) => {
-            task.update(answers);
+            let answers: Map<String, Value> = answers;
+            task.answer(answers.into_iter().map(|(key, answer)| (key, Ok(answer))));
             inbound.answer(json!({}))
         }
         _ => {
@@ -261,11 +392,16 @@ pub(crate) fn update(inbound: InboundRequest, _headers: &dyn HeaderValues) -> Di
 pub(crate) fn cancel(inbound: InboundRequest, _headers: &dyn HeaderValues) -> DispatchOutcome {
     match find_named_task(&inbound, "tasks/cancel") {
         Ok(task) => {
-            task.mark_cancelled();
-            if let Some(call) = task.call.upgrade() {
-                call.cancel();
+            let is_cancelled = task.cancel();
+            if !inbound.revision().has_handshake() {
+                return inbound.answer(json!({}));
             }
-            inbound.answer(json!({}))
+            // 2025-11-25 rejects this for a task that has ended, and answers with the task.
+            if !is_cancelled {
+                let reason = "the task has ended and cannot be cancelled";
+                return inbound.refuse(&ProtocolError::invalid_params("tasks/cancel", reason));
+            }
+            inbound.answer(LegacyTask::from(&task.to_task()))
         }
         Err(error) => inbound.refuse(&error),
     }
