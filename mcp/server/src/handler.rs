@@ -2,6 +2,7 @@
 //! filled ([`extract`]), how its return type becomes a result ([`returns`]), and its access to
 //! the call ([`Context`](context::Context)).
 
+pub(crate) mod blocking;
 pub(crate) mod context;
 pub(crate) mod extract;
 pub(crate) mod form;

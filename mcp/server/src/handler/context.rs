@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bindpost_mcp_protocol::lifecycle::{ClientCapabilities, Implementation, LogLevel};
 use bindpost_mcp_protocol::{RawJson, RequestId, Revision, jsonrpc, meta};
+use bytes::Bytes;
 use http::HeaderName;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -84,6 +85,7 @@ impl Context {
             CallTarget::Listing => "resources/list",
             CallTarget::Completing => "completion/complete",
             CallTarget::Changes => "subscriptions/listen",
+            CallTarget::TaskResult => "tasks/result",
         }
     }
 
@@ -238,28 +240,54 @@ impl Context {
     }
 
     /// Sends a progress notification if the client asked for progress. `progress` must increase
-    /// with each call.
+    /// with each call. A task shows the message, or else the progress and the total, as its status message.
+    ///
+    /// A function that blocks uses [`progress_blocking`](Context::progress_blocking).
     pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        let Some(token) = self.0.params().meta(meta::PROGRESS_TOKEN).filter(is_progress_token) else {
-            return;
-        };
-        // Tasks report their progress by their status.
-        if self.0.task().is_some() {
-            return;
+        if let Some(message) = self.progress_message(progress, total, message) {
+            self.0.send(message).await;
         }
-        let Ok(progress_token) = token.decode::<&RawValue>() else { return };
+    }
+
+    /// Returns the progress notification, if the client asked for one. A task keeps the report instead.
+    pub(crate) fn progress_message(
+        &self,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<&str>,
+    ) -> Option<Bytes> {
+        if let Some(task) = self.0.task() {
+            task.report_progress(progress, total, message);
+            return None;
+        }
+        let token = self.0.params().meta(meta::PROGRESS_TOKEN).filter(is_progress_token)?;
+        let progress_token = token.decode::<&RawValue>().ok()?;
         let message = message.filter(|_| self.revision().has_progress_message());
         let params = ProgressParams { progress_token, progress, total, message };
-        self.0.send(jsonrpc::encode_notification("notifications/progress", Some(&params)).into()).await;
+        Some(jsonrpc::encode_notification("notifications/progress", Some(&params)).into())
     }
 
     /// Sends a log message to the client if it asked for messages of this level.
+    ///
+    /// A function that blocks uses [`log_blocking`](Context::log_blocking).
     pub async fn log(&self, level: LogLevel, logger: Option<&str>, data: impl Into<Value>) {
+        if let Some(message) = self.log_message(level, logger, data) {
+            self.0.send(message).await;
+        }
+    }
+
+    /// Returns the notification with a log message, if the client asked for messages of this level.
+    pub(crate) fn log_message(
+        &self,
+        level: LogLevel,
+        logger: Option<&str>,
+        data: impl Into<Value>,
+    ) -> Option<Bytes> {
         if self.0.task().is_some() || self.0.log_level().is_none_or(|least| level < least) {
-            return;
+            return None;
         }
         let params = LogMessage { level, logger, data: &data.into() };
-        self.0.send(jsonrpc::encode_notification("notifications/message", Some(&params)).into()).await;
+        Some(jsonrpc::encode_notification("notifications/message", Some(&params)).into())
     }
 
     /// Sends a log message of the level `debug` to the client.

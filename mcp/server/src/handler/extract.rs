@@ -66,7 +66,7 @@ fn invalid(error: serde_json::Error) -> ToolError {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be filled from a call",
     label = "not a parameter of a handler",
-    note = "take `Args<T>` for the arguments, `State<T>` for shared state or `Context` for the call"
+    note = "take `Args<T>` for the arguments, `State<T>` for shared state (`T` is `Clone`) or `Context` for the call"
 )]
 pub trait FromCall: Sized + Send {
     /// Fills the parameter.
@@ -150,8 +150,9 @@ impl std::fmt::Debug for StateMap {
 }
 
 impl StateMap {
-    pub(crate) fn insert<T: Send + Sync + 'static>(&mut self, value: T) {
-        self.0.insert(TypeId::of::<T>(), Box::new(value));
+    /// Adds a value. Returns `false` if there was another one of its type.
+    pub(crate) fn insert<T: Send + Sync + 'static>(&mut self, value: T) -> bool {
+        self.0.insert(TypeId::of::<T>(), Box::new(value)).is_none()
     }
 
     pub(crate) fn get<T: 'static>(&self) -> Option<&T> {
@@ -160,12 +161,13 @@ impl StateMap {
 
     /// Checks that all state that a signature needs exists.
     pub(crate) fn check_signature(&self, signature: &Signature) -> Result<(), String> {
-        match signature.states().iter().find(|(id, _)| !self.0.contains_key(id)) {
-            None => Ok(()),
-            Some((_, name)) => Err(format!(
-                "it needs State<{name}>, which the server does not have; add `.state(…)` to the server"
-            )),
+        let missing = signature.states().iter().filter(|(id, _)| !self.0.contains_key(id));
+        let names: Vec<String> = missing.map(|(_, name)| format!("State<{name}>")).collect();
+        if names.is_empty() {
+            return Ok(());
         }
+        let names = names.join(" and ");
+        Err(format!("it needs {names}, which the server does not have; add `.state(…)` to the server"))
     }
 }
 

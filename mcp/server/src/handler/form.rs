@@ -6,7 +6,7 @@ use bindpost_mcp_protocol::Revision;
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
-use crate::handler::schema::{self, CompiledSchema};
+use crate::handler::schema::{self, CompiledSchema, UnknownMembers};
 
 /// The formats of texts that forms support.
 const TEXT_FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
@@ -26,7 +26,7 @@ impl FormSchema {
         let derived = schema::derive::<T>();
         let name = T::schema_name();
         let problem = |text: String| format!("{name} cannot be a form: {text}");
-        let shown = schema::for_clients(&derived);
+        let shown = schema::for_clients(&derived, UnknownMembers::Allowed);
         let Some(properties) = shown.get("properties").and_then(Value::as_object) else {
             return Err(problem("a form is a struct with named fields".to_owned()));
         };
@@ -40,7 +40,7 @@ impl FormSchema {
         if let Some(required) = shown.get("required") {
             requested["required"] = required.clone();
         }
-        let check = CompiledSchema::compile_derived(&derived).map_err(problem)?;
+        let check = CompiledSchema::compile_derived(&derived, UnknownMembers::Rejected).map_err(problem)?;
         Ok(FormSchema { requested, check })
     }
 }

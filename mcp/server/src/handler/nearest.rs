@@ -13,6 +13,15 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     nearest_within(name, known.iter().copied(), letter_count(name) / 3)
 }
 
+/// Says that a name is unknown, with the nearest known one, or with all of them if none is near.
+pub(crate) fn describe_unknown(name: &str, known: &[&str]) -> String {
+    match nearest(name, known) {
+        Some(meant) => format!("{name:?} is unknown; did you mean {meant:?}?"),
+        None if known.is_empty() => format!("{name:?} is unknown; no name is known here"),
+        None => format!("{name:?} is unknown; known: {}", known.join(", ")),
+    }
+}
+
 /// Returns the known name with the fewest edits, if there are at most `most`.
 pub fn nearest_within<'a>(
     name: &str,

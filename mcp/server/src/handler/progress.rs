@@ -75,7 +75,7 @@ impl<S: Stream> TrackedStream<'_, S> {
 
 /// Counts the items of a loop and reports them.
 #[derive(Debug)]
-struct ProgressMeter<'a> {
+pub(crate) struct ProgressMeter<'a> {
     context: &'a Context,
     begun: usize,
     total: Option<usize>,
@@ -83,7 +83,7 @@ struct ProgressMeter<'a> {
 }
 
 impl<'a> ProgressMeter<'a> {
-    fn new(context: &'a Context, (least, most): (usize, Option<usize>)) -> ProgressMeter<'a> {
+    pub(crate) fn new(context: &'a Context, (least, most): (usize, Option<usize>)) -> ProgressMeter<'a> {
         ProgressMeter { context, begun: 0, total: most.filter(|most| *most == least), reported: None }
     }
 
@@ -93,16 +93,31 @@ impl<'a> ProgressMeter<'a> {
         self.begun += usize::from(has_next);
     }
 
+    /// Goes on like [`step`](ProgressMeter::step), on a thread that may block.
+    pub(crate) fn step_blocking(&mut self, has_next: bool) {
+        if let Some((done, total)) = self.due_report(!has_next) {
+            self.context.progress_blocking(done, total, None);
+        }
+        self.begun += usize::from(has_next);
+    }
+
     /// Reports that all items that were begun are done.
     async fn report(&mut self, is_last: bool) {
+        if let Some((done, total)) = self.due_report(is_last) {
+            self.context.progress(done, total, None).await;
+        }
+    }
+
+    /// Returns the progress and the total if they should be reported now.
+    fn due_report(&mut self, is_last: bool) -> Option<(f64, Option<f64>)> {
         let is_due = match self.reported {
             None => true,
             Some((done, at)) => done < self.begun && (is_last || at.elapsed() >= REPORT_INTERVAL),
         };
-        if self.begun > 0 && is_due {
-            self.reported = Some((self.begun, Instant::now()));
-            let total = self.total.map(|total| total as f64);
-            self.context.progress(self.begun as f64, total, None).await;
+        if self.begun == 0 || !is_due {
+            return None;
         }
+        self.reported = Some((self.begun, Instant::now()));
+        Some((self.begun as f64, self.total.map(|total| total as f64)))
     }
 }

@@ -1,5 +1,6 @@
 //! JSON Schemas of arguments and results: derivation from types, compilation, validation, error messages.
 
+mod local_time;
 mod pattern;
 
 use jsonschema::error::ValidationErrorKind;
@@ -8,7 +9,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::handler::nearest::nearest;
+use crate::handler::nearest::{describe_unknown, nearest};
 use pattern::CostlyPatterns;
 
 /// The maximum size of a schema.
@@ -37,7 +38,10 @@ pub(crate) fn derive_output<T: JsonSchema>() -> Value {
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     schema.remove("title");
     let mut schema = schema.to_value();
-    for_each_schema(&mut schema, &mut drop_width);
+    for_each_schema(&mut schema, &mut |members| {
+        drop_width(members);
+        local_time::drop_format(members);
+    });
     schema
 }
 
@@ -53,12 +57,23 @@ const NUMBER_FORMATS: [&str; 14] = [
     "uint", "float", "double",
 ];
 
+/// Whether objects may have members that a derived schema does not describe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnknownMembers {
+    Allowed,
+    Rejected,
+}
+
 /// Returns a derived schema in the form for clients: optional members do not allow null, and numbers
 /// have no width.
-pub(crate) fn for_clients(schema: &Value) -> Value {
+pub(crate) fn for_clients(schema: &Value, unknown: UnknownMembers) -> Value {
     let mut schema = schema.clone();
+    if unknown == UnknownMembers::Rejected {
+        forbid_unknown_members(&mut schema, false);
+    }
     for_each_schema(&mut schema, &mut |members| {
         drop_width(members);
+        local_time::rename_format(members);
         let required = required_of(members);
         if let Some(Value::Object(properties)) = members.get_mut("properties") {
             for (name, property) in properties {
@@ -71,12 +86,13 @@ pub(crate) fn for_clients(schema: &Value) -> Value {
     schema
 }
 
-/// Returns a derived schema in the form for validation: unknown members are invalid, and numbers must fit
-/// their width.
-pub(crate) fn for_checking(schema: &Value) -> Value {
+/// Returns a derived schema in the form for validation: numbers must fit their width.
+fn for_checking(schema: &Value, unknown: UnknownMembers) -> Value {
     let mut schema = schema.clone();
     for_each_schema(&mut schema, &mut keep_width);
-    forbid_unknown_members(&mut schema, false);
+    if unknown == UnknownMembers::Rejected {
+        forbid_unknown_members(&mut schema, false);
+    }
     schema
 }
 
@@ -237,14 +253,15 @@ fn drop_null(schema: &mut Value) {
 pub struct CompiledSchema {
     validator: Validator,
     source: Value,
+    has_local_times: bool,
     /// The patterns that need a budget of steps. `None` for nearly all schemas.
     costly: Option<CostlyPatterns>,
 }
 
 impl CompiledSchema {
     /// Compiles the schema of a handler's own types. It validates formats too.
-    pub(crate) fn compile_derived(schema: &Value) -> Result<CompiledSchema, String> {
-        CompiledSchema::compile_as(&for_checking(schema), true)
+    pub(crate) fn compile_derived(schema: &Value, unknown: UnknownMembers) -> Result<CompiledSchema, String> {
+        CompiledSchema::compile_as(&for_checking(schema, unknown), true)
     }
 
     /// Compiles a schema. The default dialect is 2020-12. External references are rejected and never
@@ -269,12 +286,22 @@ impl CompiledSchema {
                 other => return Err(format!("unknown JSON Schema dialect {other:?}")),
             },
         };
-        let options =
-            || jsonschema::options().with_draft(draft).offline().should_validate_formats(checks_formats);
+        let has_local_times = checks_formats && local_time::is_described_by(schema);
+        let options = || {
+            let options = jsonschema::options().with_draft(draft).offline();
+            let options = match has_local_times {
+                true => options
+                    .with_format("partial-time", local_time::is_time)
+                    .with_format("partial-date-time", local_time::is_date_time),
+                false => options,
+            };
+            options.should_validate_formats(checks_formats)
+        };
         // The linear-time engine supports nearly all patterns. This fails for a pattern that it
         // does not support.
         if let Ok(validator) = options().with_pattern_options(PatternOptions::regex()).build(schema) {
-            return Ok(CompiledSchema { validator, source: schema.clone(), costly: None });
+            let source = schema.clone();
+            return Ok(CompiledSchema { validator, source, has_local_times, costly: None });
         }
         let costly = CostlyPatterns::find_in_schema(schema);
         let tries = PatternOptions::fancy_regex().backtrack_limit(pattern::MOST_TRIES);
@@ -285,8 +312,16 @@ impl CompiledSchema {
         };
         options
             .build(schema)
-            .map(|validator| CompiledSchema { validator, source: schema.clone(), costly })
+            .map(|validator| CompiledSchema { validator, source: schema.clone(), has_local_times, costly })
             .map_err(|error| format!("{}: {error}", error.instance_path()))
+    }
+
+    /// Converts a value to the form that the types behind the schema decode: a time without a zone may be
+    /// written in UTC. Call it before `check`.
+    pub(crate) fn normalize(&self, value: &mut Value) {
+        if self.has_local_times {
+            local_time::drop_utc(&self.source, &self.source, value, 0);
+        }
     }
 
     /// Validates a value. The error has one line for each violation, with its path.
@@ -344,6 +379,9 @@ impl CompiledSchema {
             ValidationErrorKind::UnevaluatedProperties { unexpected } => {
                 self.unknown(error, unexpected, false)
             }
+            ValidationErrorKind::Format { format } if local_time::expectation(format).is_some() => {
+                format!("{instance} is not {}", local_time::expectation(format).unwrap_or_default())
+            }
             ValidationErrorKind::Enum { options } => {
                 format!("{instance} is not one of {}", join_values(options.as_array().into_iter().flatten()))
             }
@@ -377,10 +415,9 @@ impl CompiledSchema {
     fn unknown(&self, error: &ValidationError<'_>, unexpected: &[String], all: bool) -> String {
         let known = self.names_beside(error);
         let unknown = |name: &String| match nearest(name, &known) {
-            Some(meant) => format!("{name:?} is unknown; did you mean {meant:?}?"),
             None if !all => format!("{name:?} is unknown here"),
             None if known.is_empty() => format!("{name:?} is unknown; no members are allowed here"),
-            None => format!("{name:?} is unknown; known: {}", known.join(", ")),
+            _ => describe_unknown(name, &known),
         };
         unexpected.iter().map(unknown).collect::<Vec<_>>().join("; ")
     }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::error::{ProtocolError, ToolError};
 use crate::handler::extract::{CallParts, FromCall, normalize_integers};
 use crate::handler::returns::to_json;
-use crate::handler::schema::{self, CompiledSchema};
+use crate::handler::schema::{self, CompiledSchema, UnknownMembers};
 
 /// The arguments and the state that a handler needs.
 ///
@@ -34,6 +34,7 @@ pub struct Signature {
     states: Vec<(TypeId, &'static str)>,
     mistakes: Vec<String>,
     sees_call: bool,
+    allows_unknown: bool,
 }
 
 fn any_object() -> Value {
@@ -62,6 +63,14 @@ impl Signature {
         self.whole = Some(if says_nothing { any_object() } else { schema });
     }
 
+    /// Allows arguments that no parameter declares. They are ignored, at every depth. By default they are
+    /// rejected, unless the handler reads them: with [`RawArguments`](crate::RawArguments), a map with
+    /// `#[serde(flatten)]`, or a [`Context`](crate::Context) as its only parameter.
+    pub fn allow_unknown_arguments(mut self) -> Signature {
+        self.allows_unknown = true;
+        self
+    }
+
     /// Declares that the handler can read the arguments from the call.
     pub(crate) fn sees_the_call(&mut self) {
         self.sees_call = true;
@@ -79,12 +88,30 @@ impl Signature {
 
     /// Returns the schema of the arguments in the form for clients.
     pub fn schema(&self) -> Value {
-        schema::for_clients(&self.derived_schema())
+        self.schema_for_clients(self.unknown_members())
     }
 
-    /// Returns whether undeclared arguments are allowed, because the handler may read them from the call.
-    pub(crate) fn allows_unknown_arguments(&self) -> bool {
-        self.sees_call && !self.takes_arguments()
+    /// Returns the schema in the form for clients, with or without the rejection of unknown members.
+    pub(crate) fn schema_for_clients(&self, unknown: UnknownMembers) -> Value {
+        schema::for_clients(&self.derived_schema(), unknown)
+    }
+
+    /// Returns whether undeclared arguments are rejected. They are allowed by an option, or because the
+    /// handler may read them from the call.
+    pub(crate) fn unknown_members(&self) -> UnknownMembers {
+        match self.allows_unknown || self.sees_call && !self.takes_arguments() {
+            true => UnknownMembers::Allowed,
+            false => UnknownMembers::Rejected,
+        }
+    }
+
+    /// The same for a signature that names no argument. `has_declared` says that the entry itself declares some.
+    pub(crate) fn unknown_without_properties(&self, has_declared: bool) -> UnknownMembers {
+        let reads_all = self.sees_call || self.whole.is_some();
+        match self.allows_unknown || reads_all && !has_declared {
+            true => UnknownMembers::Allowed,
+            false => UnknownMembers::Rejected,
+        }
     }
 
     /// Returns the schema as it is derived from the types, with details that clients do not get.
@@ -142,6 +169,7 @@ impl Signature {
                     mistakes.push(reason);
                 }
             }
+            mistakes.extend(useless_keywords(name, schema));
             if let Some(default) = schema.get("default")
                 && let Ok(schema) = CompiledSchema::compile(schema)
                 && let Err(violations) = schema.check(default)
@@ -154,6 +182,34 @@ impl Signature {
         }
         if mistakes.is_empty() { Ok(()) } else { Err(mistakes.join("; ")) }
     }
+}
+
+/// Returns the constraints that have no effect on values of the argument's type.
+fn useless_keywords(name: &str, schema: &Value) -> Vec<String> {
+    const KEYWORDS: [(&str, &str, &str); 7] = [
+        ("minimum", "number", "`min_length` limits a text, `min_items` a list"),
+        ("maximum", "number", "`max_length` limits a text, `max_items` a list"),
+        ("minLength", "string", "`minimum` limits a number, `min_items` a list"),
+        ("maxLength", "string", "`maximum` limits a number, `max_items` a list"),
+        ("pattern", "string", "only texts have one"),
+        ("minItems", "array", "`min_length` limits a text"),
+        ("maxItems", "array", "`max_length` limits a text"),
+    ];
+    // Without a type, or with a reference to one, the values are not known here.
+    let types: Vec<&str> = match schema.get("type") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        _ => return Vec::new(),
+    };
+    let fits = |wanted: &str| types.iter().any(|it| *it == wanted || *it == "integer" && wanted == "number");
+    let useless =
+        KEYWORDS.into_iter().filter(|(keyword, wanted, _)| schema.get(*keyword).is_some() && !fits(wanted));
+    useless
+        .map(|(keyword, _, hint)| {
+            let types = types.join(" or ");
+            format!("{keyword} has no effect on argument {name:?}, whose type is {types}; {hint}")
+        })
+        .collect()
 }
 
 /// One argument: its name, and schema keywords in addition to its type.
@@ -250,7 +306,8 @@ impl Argument {
     message = "`{Self}` cannot be a parameter of an entry",
     label = "neither an argument nor filled from the call",
     note = "an argument's type derives `serde::Deserialize` and `schemars::JsonSchema` and owns its data",
-    note = "for the call itself take `Context`, for shared state `State<T>`, for all arguments `Args<T>`"
+    note = "for the call itself take `Context`, for shared state `State<T>` (`T` is `Clone`), for all arguments `Args<T>`",
+    note = "types of other crates need a feature of `schemars`, for instance `chrono04` or `uuid1`"
 )]
 pub trait Parameter<Marker>: Sized + Send {
     /// Adds the parameter to the signature.
