@@ -25,13 +25,15 @@ const LAST_LOOK: Duration = Duration::from_millis(20);
 /// The number of conversations that run concurrently.
 const AT_ONCE: usize = 32;
 /// The methods whose results have cache members, from 2026-07-28.
-const CACHEABLE: [&str; 6] = [
+const CACHEABLE: [&str; 8] = [
     "server/discover",
     "tools/list",
     "prompts/list",
     "resources/list",
     "resources/templates/list",
     "resources/read",
+    "skills/list",
+    "skills/get",
 ];
 
 /// The members of a message as raw JSON.
