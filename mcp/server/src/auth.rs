@@ -102,6 +102,19 @@ impl Identity {
         self
     }
 
+    /// Adds scopes that the user granted.
+    ///
+    /// ```
+    /// use bindpost_mcp_server::{Caller, Identity};
+    ///
+    /// let ada = Caller::from(Identity::new("ada").user().scopes(["orders.read", "orders.write"]));
+    /// assert_eq!(ada.scopes(), ["orders.read", "orders.write"]);
+    /// ```
+    pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Identity {
+        self.scopes.extend(scopes.into_iter().map(Into::into));
+        self
+    }
+
     /// Adds a role of the application or of the user.
     pub fn role(mut self, role: impl Into<String>) -> Identity {
         self.roles.push(role.into());

@@ -3,40 +3,46 @@
 //! Readers use an immutable snapshot, and each change creates a new one. Lists are encoded once per
 //! snapshot and revision, and shared as bytes.
 
+pub(crate) mod app_page;
 pub(crate) mod completion;
 pub(crate) mod cursor;
 pub(crate) mod entry;
 pub(crate) mod entry_view;
 pub(crate) mod listing;
 pub(crate) mod prompt;
+pub(crate) mod prompt_arguments;
 pub(crate) mod resource;
 pub(crate) mod resource_list;
+pub(crate) mod section;
 pub(crate) mod tool;
 pub(crate) mod uri_template;
+pub(crate) mod visible_entries;
 
-use std::collections::{BTreeSet, HashMap};
-use std::panic::Location;
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use bindpost_mcp_protocol::resources::ListResourcesResult;
-use bindpost_mcp_protocol::{Params, Prompt, Resource, ResourceTemplate, Revision, ShapeForRevision, Tool};
+use bindpost_mcp_protocol::{Params, Resource, Revision};
 use bytes::Bytes;
 use serde::Serialize;
 use serde::ser::SerializeMap as _;
 
 use self::cursor::{ListCursor, ListKind};
 use self::entry::{Entry, IntoEntries};
+use self::entry_view::EntryView;
 use self::prompt::PromptEntry;
-use self::resource::{ReadableResource, ResourceEntry, TemplateEntry};
+use self::resource::{ResourceEntry, TemplateEntry};
 use self::resource_list::ResourceListEntry;
+use self::section::{CatalogEntry, CatalogSection};
 use self::tool::ToolEntry;
+use self::visible_entries::{EntryFilter, VisibleEntries};
 use crate::auth::{AccessRule, Caller};
 use crate::error::{ProtocolError, ToolError};
 use crate::handler::context::Context;
 use crate::handler::extract::StateMap;
-use crate::handler::signature::Signature;
 use crate::peer::subscriptions::{ChangeNotification, SubscriptionHub};
-use crate::server::{BuildError, CachePolicy, ResultEnvelope};
+use crate::result_envelope::{CachePolicy, ResultEnvelope};
+use crate::server::BuildError;
 
 /// Why an entry was not added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -73,6 +79,7 @@ pub struct Catalog {
     page_size: usize,
     stamp: Arc<ResultEnvelope>,
     states: Arc<StateMap>,
+    filter: Option<EntryFilter>,
 }
 
 impl Catalog {
@@ -82,8 +89,9 @@ impl Catalog {
         page_size: usize,
         stamp: Arc<ResultEnvelope>,
         states: Arc<StateMap>,
+        filter: Option<EntryFilter>,
     ) -> Catalog {
-        Catalog { current: RwLock::new(Arc::new(snapshot)), hub, page_size, stamp, states }
+        Catalog { current: RwLock::new(Arc::new(snapshot)), hub, page_size, stamp, states, filter }
     }
 
     pub(crate) fn snapshot(&self) -> Arc<CatalogSnapshot> {
@@ -122,22 +130,36 @@ impl Catalog {
 
     /// Adds a tool.
     pub fn add_tool(&self, entry: ToolEntry) -> Result<(), CatalogError> {
+        let mut has_new_page = false;
         self.try_change(ChangeNotification::Tools, |snapshot| {
             snapshot.tools.add(entry)?;
-            snapshot.check_states(&self.states)
-        })
+            has_new_page = snapshot.update_pages()?;
+            snapshot.require_states(&self.states)
+        })?;
+        if has_new_page {
+            self.hub.announce(&ChangeNotification::Resources);
+        }
+        Ok(())
     }
 
     /// Removes a tool. Returns `false` if no tool has that name.
     pub fn remove_tool(&self, name: &str) -> bool {
-        self.change(ChangeNotification::Tools, |snapshot| snapshot.tools.remove(name)).is_some()
+        let has_removed_page = self.change(ChangeNotification::Tools, |snapshot| {
+            snapshot.tools.remove(name)?;
+            // The pages of the other tools were valid before.
+            Some(snapshot.update_pages().unwrap_or(false))
+        });
+        if has_removed_page == Some(true) {
+            self.hub.announce(&ChangeNotification::Resources);
+        }
+        has_removed_page.is_some()
     }
 
     /// Adds a resource.
     pub fn add_resource(&self, entry: ResourceEntry) -> Result<(), CatalogError> {
         self.try_change(ChangeNotification::Resources, |snapshot| {
             snapshot.resources.add(entry)?;
-            snapshot.check_states(&self.states)
+            snapshot.require_states(&self.states)
         })
     }
 
@@ -150,7 +172,7 @@ impl Catalog {
     pub fn add_template(&self, entry: TemplateEntry) -> Result<(), CatalogError> {
         self.try_change(ChangeNotification::Resources, |snapshot| {
             snapshot.templates.add(entry)?;
-            snapshot.check_states(&self.states)
+            snapshot.require_states(&self.states)
         })
     }
 
@@ -164,7 +186,7 @@ impl Catalog {
     pub fn add_prompt(&self, entry: PromptEntry) -> Result<(), CatalogError> {
         self.try_change(ChangeNotification::Prompts, |snapshot| {
             snapshot.prompts.add(entry)?;
-            snapshot.check_states(&self.states)
+            snapshot.require_states(&self.states)
         })
     }
 
@@ -173,14 +195,25 @@ impl Catalog {
         self.change(ChangeNotification::Prompts, |snapshot| snapshot.prompts.remove(name)).is_some()
     }
 
+    /// Notifies clients that a list has changed. The methods that add, remove and replace entries do it
+    /// themselves. A list of resources that is computed on request cannot know when it changes.
+    pub fn announce_list(&self, kind: ListKind) {
+        self.hub.announce(&match kind {
+            ListKind::Tools => ChangeNotification::Tools,
+            ListKind::Resources | ListKind::Templates => ChangeNotification::Resources,
+            ListKind::Prompts => ChangeNotification::Prompts,
+        });
+    }
+
     /// Replaces all entries at once and announces the lists that changed. If an entry is
-    /// invalid, nothing changes.
+    /// invalid, nothing changes. The files of skills stay.
     pub fn replace(&self, entries: impl IntoEntries) -> Result<(), BuildError> {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let mut next = current.successor();
         let added = entries.into_entries().into_iter().map(|entry| next.add(entry));
         let mut mistakes: Vec<CatalogError> = added.filter_map(Result::err).collect();
-        mistakes.extend(next.check_states(&self.states).err());
+        mistakes.extend(next.update_pages().err());
+        mistakes.extend(next.check_states(&self.states));
         if !mistakes.is_empty() {
             return Err(BuildError(mistakes));
         }
@@ -202,18 +235,20 @@ impl Catalog {
         Ok(())
     }
 
-    /// Returns one page of a list as an encoded result. With `seer`, only the entries that it may
-    /// use are listed.
+    /// Returns one page of a list as an encoded result. With `permitted`, only the entries that this
+    /// caller may use are listed.
     pub(crate) fn page(
         &self,
         kind: ListKind,
         revision: Revision,
         params: &Params,
-        seer: Option<&Caller>,
+        visible: &VisibleEntries<'_>,
+        permitted: Option<&Caller>,
     ) -> Result<Bytes, ProtocolError> {
-        let snapshot = self.snapshot();
+        let snapshot = visible.snapshot();
         let after = parse_cursor(kind, params)?;
-        let view = PageRequest { kind, revision, after, size: self.page_size, seer, stamp: &self.stamp };
+        let (size, stamp) = (self.page_size, &*self.stamp);
+        let view = PageRequest { kind, revision, after, size, visible, permitted, stamp };
         Ok(match kind {
             ListKind::Tools => snapshot.tools.page(&view),
             ListKind::Resources => snapshot.resources.page(&view),
@@ -227,12 +262,16 @@ impl Catalog {
         &self,
         context: Context,
         after: Option<u64>,
-        seer: Option<&Caller>,
+        permitted: Option<&Caller>,
         asker: Option<&Caller>,
     ) -> Result<ListResourcesResult, ToolError> {
-        let snapshot = self.snapshot();
+        let caller = context.caller().clone();
+        let visible = self.visible_to(&caller);
+        let snapshot = visible.snapshot();
         let fixed = snapshot.resources.entries.iter();
-        let fixed = fixed.filter(|(_, entry)| seer.is_none_or(|seer| entry.access.permits(seer)));
+        let fixed = fixed.filter(|(_, entry)| {
+            permitted.is_none_or(|caller| entry.access.permits(caller)) && visible.shows(&**entry)
+        });
         let mut all: Vec<(u64, Resource)> =
             fixed.map(|(number, entry)| (*number, entry.definition.clone())).collect();
         let mut number = FIRST_LISTED;
@@ -241,7 +280,8 @@ impl Catalog {
                 continue;
             }
             for resource in list.list(context.clone()).await? {
-                if snapshot.resource(&resource.uri).is_none() {
+                let is_shown = visible.shows(EntryView::Resource(&resource));
+                if is_shown && snapshot.resource(&resource.uri).is_none() {
                     all.push((number, resource));
                     number += 1;
                 }
@@ -277,8 +317,26 @@ struct PageRequest<'a> {
     revision: Revision,
     after: Option<u64>,
     size: usize,
-    seer: Option<&'a Caller>,
+    visible: &'a VisibleEntries<'a>,
+    /// The caller, if only the entries that it may use are listed.
+    permitted: Option<&'a Caller>,
     stamp: &'a ResultEnvelope,
+}
+
+impl PageRequest<'_> {
+    /// Whether all entries are listed to every caller.
+    fn is_complete(&self) -> bool {
+        self.permitted.is_none() && !self.visible.is_filtered()
+    }
+
+    fn lists(&self, entry: &impl CatalogEntry) -> bool {
+        self.permitted.is_none_or(|caller| entry.access().permits(caller)) && self.visible.shows(entry.view())
+    }
+
+    /// The cache members of the page. A list that depends on its caller must not be shared by caches.
+    fn cache_policy(&self) -> CachePolicy {
+        self.stamp.cache_policy(!self.is_complete())
+    }
 }
 
 impl ListKind {
@@ -354,11 +412,12 @@ impl CatalogSnapshot {
         self.prompts.ignores_case = true;
     }
 
-    /// Returns an empty snapshot that continues the numbering of this one.
+    /// Returns a snapshot that continues the numbering of this one. It has the files of skills only, which
+    /// do not change.
     fn successor(&self) -> CatalogSnapshot {
         CatalogSnapshot {
             tools: self.tools.successor(),
-            resources: self.resources.successor(),
+            resources: self.resources.successor_with(|entry| entry.is_skill_file),
             templates: self.templates.successor(),
             prompts: self.prompts.successor(),
             ..CatalogSnapshot::default()
@@ -403,26 +462,48 @@ impl CatalogSnapshot {
     }
 
     /// Checks that the server has all the state that the entries need.
-    pub(crate) fn check_states(&self, states: &StateMap) -> Result<(), CatalogError> {
-        fn check<E: CatalogEntry>(
-            section: &CatalogSection<E>,
-            states: &StateMap,
-        ) -> Result<(), CatalogError> {
-            section.iter().try_for_each(|entry| {
-                states.check_signature(entry.signature()).map_err(|reason| invalid(entry, reason))
-            })
+    /// Returns the entries that need states which the server does not have.
+    pub(crate) fn check_states(&self, states: &StateMap) -> Vec<CatalogError> {
+        fn check<E: CatalogEntry>(section: &CatalogSection<E>, states: &StateMap) -> Vec<CatalogError> {
+            let check = |entry: &E| {
+                let reason = states.check_signature(entry.signature()).err()?;
+                Some(invalid(entry, reason))
+            };
+            section.iter().filter_map(check).collect()
         }
-        check(&self.tools, states)?;
-        check(&self.resources, states)?;
-        check(&self.templates, states)?;
-        check(&self.prompts, states)?;
-        self.lists.iter().try_for_each(|list| {
-            states.check_signature(&list.signature).map_err(|reason| CatalogError::Invalid {
-                kind: "list of resources",
-                name: list.scheme.clone(),
-                reason,
-            })
-        })
+        let lists = self.lists.iter().filter_map(|list| {
+            let reason = states.check_signature(&list.signature).err()?;
+            Some(CatalogError::Invalid { kind: "list of resources", name: list.scheme.clone(), reason })
+        });
+        let mut mistakes = check(&self.tools, states);
+        mistakes.extend(check(&self.resources, states));
+        mistakes.extend(check(&self.templates, states));
+        mistakes.extend(check(&self.prompts, states));
+        mistakes.extend(lists);
+        mistakes
+    }
+
+    /// Warns of lists whose scheme no resource and no template has yet: what they list cannot be read.
+    pub(crate) fn warn_of_useless_lists(&self) {
+        let uris = self.resources.iter().map(|entry| entry.definition.uri.as_str());
+        let uris = uris.chain(self.templates.iter().map(|entry| entry.definition.uri_template.as_str()));
+        let schemes: BTreeSet<&str> =
+            uris.filter_map(|uri| uri.split_once(':')).map(|(scheme, _)| scheme).collect();
+        for list in &self.lists {
+            let scheme = list.scheme.as_str();
+            if !schemes.contains(scheme) {
+                tracing::warn!(
+                    scheme,
+                    "no resource has the scheme of this list, so what it lists cannot be read; a list names the scheme \
+                     of its URIs, `menu` for `menu://…`"
+                );
+            }
+        }
+    }
+
+    /// Like [`check_states`](CatalogSnapshot::check_states), for one added entry.
+    fn require_states(&self, states: &StateMap) -> Result<(), CatalogError> {
+        self.check_states(states).into_iter().next().map_or(Ok(()), Err)
     }
 
     pub(crate) fn tool(&self, name: &str) -> Option<Arc<ToolEntry>> {
@@ -430,7 +511,7 @@ impl CatalogSnapshot {
     }
 
     pub(crate) fn resource(&self, uri: &str) -> Option<Arc<ResourceEntry>> {
-        self.resources.get(uri)
+        self.resources.get(uri).or_else(|| self.resources.get(&equivalent_uri(uri)?))
     }
 
     pub(crate) fn prompt(&self, name: &str) -> Option<Arc<PromptEntry>> {
@@ -439,26 +520,6 @@ impl CatalogSnapshot {
 
     pub(crate) fn template(&self, uri_template: &str) -> Option<Arc<TemplateEntry>> {
         self.templates.get(uri_template)
-    }
-
-    pub(crate) fn access_of_tool(&self, name: &str) -> Option<Arc<AccessRule>> {
-        self.tools.get(name).map(|entry| entry.access.clone())
-    }
-
-    pub(crate) fn access_of_prompt(&self, name: &str) -> Option<Arc<AccessRule>> {
-        self.prompts.get(name).map(|entry| entry.access.clone())
-    }
-
-    pub(crate) fn access_of_template(&self, uri_template: &str) -> Option<Arc<AccessRule>> {
-        self.templates.get(uri_template).map(|entry| entry.access.clone())
-    }
-
-    pub(crate) fn access_of_resource(&self, uri: &str) -> Option<Arc<AccessRule>> {
-        if let Some(entry) = self.resources.get(uri) {
-            return Some(entry.access.clone());
-        }
-        let covering = self.templates.iter().find(|entry| entry.matches(uri).is_some());
-        covering.map(|entry| entry.access.clone())
     }
 
     fn accesses(&self) -> impl Iterator<Item = &AccessRule> {
@@ -474,25 +535,34 @@ impl CatalogSnapshot {
         *self.has_anonymous.get_or_init(|| self.accesses().any(AccessRule::is_anonymous))
     }
 
+    /// Returns whether at least one entry has an access rule of its own.
+    #[cfg(feature = "testing")]
+    pub(crate) fn has_access_rules(&self) -> bool {
+        self.accesses().chain(self.list_accesses()).any(|access| *access != AccessRule::default())
+    }
+
+    fn list_accesses(&self) -> impl Iterator<Item = &AccessRule> {
+        self.lists.iter().map(|list| &*list.access)
+    }
+
     /// Returns every scope that some entry requires, sorted.
     pub(crate) fn scopes(&self) -> Vec<String> {
-        let all: BTreeSet<&String> = self.accesses().flat_map(AccessRule::scopes).collect();
+        let all: BTreeSet<&String> =
+            self.accesses().chain(self.list_accesses()).flat_map(AccessRule::scopes).collect();
         all.into_iter().cloned().collect()
     }
 
-    /// Returns the resource with this URI, or the first template that matches it.
-    pub(crate) fn find_readable(&self, uri: &str) -> Option<ReadableResource> {
-        if let Some(entry) = self.resources.get(uri) {
-            return Some(ReadableResource::from_entry(entry));
-        }
-        self.templates.entries.iter().find_map(|(_, entry)| {
-            entry.matches(uri).map(|variables| ReadableResource::from_template(entry, variables))
-        })
+    /// Returns whether an entry of any kind has this name, URI or URI template.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.tools.get(name).is_some()
+            || self.resources.get(name).is_some()
+            || self.templates.get(name).is_some()
+            || self.prompts.get(name).is_some()
     }
 
-    pub(crate) fn has_resource(&self, uri: &str) -> bool {
-        self.resources.get(uri).is_some()
-            || self.templates.entries.iter().any(|(_, entry)| entry.matches(uri).is_some())
+    /// Returns whether there are resources, templates or lists of resources.
+    pub(crate) fn has_resources(&self) -> bool {
+        !self.resources.is_empty() || !self.templates.is_empty() || !self.lists.is_empty()
     }
 }
 
@@ -500,195 +570,15 @@ fn invalid<E: CatalogEntry>(entry: &E, reason: String) -> CatalogError {
     CatalogError::Invalid { kind: E::WORD, name: entry.key().to_owned(), reason }
 }
 
-/// A kind of entry that is listed.
-pub(crate) trait CatalogEntry: Sized {
-    /// The name of the kind in messages.
-    const WORD: &'static str;
-    type Definition: Serialize + ShapeForRevision + Clone;
-    fn key(&self) -> &str;
-    fn definition(&self) -> &Self::Definition;
-    fn access(&self) -> &AccessRule;
-    fn signature(&self) -> &Signature;
-    fn place(&self) -> &'static Location<'static>;
-    fn prepare(&mut self) -> Result<(), String>;
-    /// Returns whether both entries match the same requests although their keys differ.
-    fn clashes(&self, _other: &Self) -> bool {
-        false
-    }
-}
-
-macro_rules! listed {
-    ($Entry:ident, $word:literal, $Definition:ident, $key:ident $(, $clashes:ident)?) => {
-        impl CatalogEntry for $Entry {
-            const WORD: &'static str = $word;
-            type Definition = $Definition;
-            fn key(&self) -> &str {
-                &self.definition.$key
-            }
-            fn definition(&self) -> &$Definition {
-                &self.definition
-            }
-            fn access(&self) -> &AccessRule {
-                &self.access
-            }
-            fn signature(&self) -> &Signature {
-                &self.signature
-            }
-            fn place(&self) -> &'static Location<'static> {
-                self.origin()
-            }
-            fn prepare(&mut self) -> Result<(), String> {
-                self.compile()
-            }
-            $(fn clashes(&self, other: &$Entry) -> bool {
-                self.$clashes(other)
-            })?
+/// Returns the other spelling of a URI whose path is empty: with or without a slash (RFC 3986, section 6.2.3).
+/// Clients normalize `file://readme.md` to `file://readme.md/`.
+pub(crate) fn equivalent_uri(uri: &str) -> Option<String> {
+    let (_, rest) = uri.split_once("://")?;
+    match rest.strip_suffix('/') {
+        Some(authority) if !authority.is_empty() && !authority.contains('/') => {
+            uri.strip_suffix('/').map(str::to_owned)
         }
-    };
-}
-
-listed!(ToolEntry, "tool", Tool, name);
-listed!(ResourceEntry, "resource", Resource, uri);
-listed!(TemplateEntry, "resource template", ResourceTemplate, uri_template, covers_the_same);
-listed!(PromptEntry, "prompt", Prompt, name);
-
-fn same_letters(one: &str, other: &str) -> bool {
-    one.len() == other.len() && one.eq_ignore_ascii_case(other)
-}
-
-/// All entries of one kind, in the order they were added.
-#[derive(Debug)]
-pub(crate) struct CatalogSection<E> {
-    /// The entries with ascending numbers. A number is never used again.
-    entries: Vec<(u64, Arc<E>)>,
-    by_key: HashMap<String, Arc<E>>,
-    last: u64,
-    ignores_case: bool,
-    /// The encoded pages of each revision, created with the first request.
-    pages: [OnceLock<Vec<Bytes>>; Revision::ALL.len()],
-}
-
-impl<E> Default for CatalogSection<E> {
-    fn default() -> CatalogSection<E> {
-        CatalogSection {
-            entries: Vec::new(),
-            by_key: HashMap::new(),
-            last: 0,
-            ignores_case: false,
-            pages: Default::default(),
-        }
-    }
-}
-
-impl<E> Clone for CatalogSection<E> {
-    /// Clones the entries without the encoded pages, because a clone is made to be changed.
-    fn clone(&self) -> CatalogSection<E> {
-        CatalogSection {
-            entries: self.entries.clone(),
-            by_key: self.by_key.clone(),
-            last: self.last,
-            ignores_case: self.ignores_case,
-            pages: Default::default(),
-        }
-    }
-}
-
-impl<E: CatalogEntry> CatalogSection<E> {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &E> {
-        self.entries.iter().map(|(_, entry)| &**entry)
-    }
-
-    fn get(&self, key: &str) -> Option<Arc<E>> {
-        let found = self.by_key.get(key);
-        let by_letters =
-            || self.entries.iter().map(|(_, entry)| entry).find(|entry| same_letters(entry.key(), key));
-        found.or_else(|| if self.ignores_case { by_letters() } else { None }).cloned()
-    }
-
-    /// Returns an empty section that continues the numbering of this one.
-    fn successor(&self) -> CatalogSection<E> {
-        CatalogSection { last: self.last, ignores_case: self.ignores_case, ..CatalogSection::default() }
-    }
-
-    /// Returns whether the listed definitions of both sections differ.
-    fn differs(&self, other: &CatalogSection<E>) -> bool {
-        let shown = |section: &CatalogSection<E>| {
-            section.iter().map(|entry| serde_json::to_vec(entry.definition()).ok()).collect::<Vec<_>>()
-        };
-        shown(self) != shown(other)
-    }
-
-    pub(crate) fn add(&mut self, mut entry: E) -> Result<(), CatalogError> {
-        entry.prepare().map_err(|reason| invalid(&entry, reason))?;
-        let key = entry.key().to_owned();
-        if let Some(first) = self.by_key.get(&key) {
-            let (first, second) = (first.place().to_string(), entry.place().to_string());
-            return Err(CatalogError::Duplicate { kind: E::WORD, name: key, first, second });
-        }
-        if let Some(other) = self.iter().find(|other| other.clashes(&entry)) {
-            let reason = format!("{:?} ({}) covers the same URIs; keep one", other.key(), other.place());
-            return Err(invalid(&entry, reason));
-        }
-        let entry = Arc::new(entry);
-        self.last += 1;
-        self.entries.push((self.last, entry.clone()));
-        self.by_key.insert(key, entry);
-        Ok(())
-    }
-
-    fn remove(&mut self, key: &str) -> Option<()> {
-        self.by_key.remove(key)?;
-        self.entries.retain(|(_, entry)| entry.key() != key);
-        Some(())
-    }
-
-    fn page(&self, view: &PageRequest<'_>) -> Bytes {
-        let start =
-            view.after.map_or(0, |after| self.entries.partition_point(|(number, _)| *number <= after));
-        if let Some(seer) = view.seer
-            && !self.entries.iter().all(|(_, entry)| entry.access().permits(seer))
-        {
-            return self.encode_page(view, start);
-        }
-        let view = PageRequest { seer: None, ..*view };
-        let all = self.pages[view.revision.index()].get_or_init(|| {
-            let starts = (0..self.entries.len().max(1)).step_by(view.size);
-            starts.map(|start| self.encode_page(&view, start)).collect()
-        });
-        // After an entry was added or removed, a cursor may point between two page boundaries.
-        match all.get(start / view.size).filter(|_| start.is_multiple_of(view.size)) {
-            Some(page) => page.clone(),
-            None => self.encode_page(&view, start),
-        }
-    }
-
-    fn encode_page(&self, view: &PageRequest<'_>, start: usize) -> Bytes {
-        let PageRequest { kind, revision, size, seer, stamp, .. } = *view;
-        let entries = self.entries.get(start..).unwrap_or_default().iter();
-        let mut entries = entries.filter(|(_, entry)| seer.is_none_or(|seer| entry.access().permits(seer)));
-        let mut last = None;
-        let definitions: Vec<E::Definition> = entries
-            .by_ref()
-            .take(size)
-            .map(|(number, entry)| {
-                last = Some(*number);
-                let mut definition = entry.definition().clone();
-                definition.shape(revision);
-                definition
-            })
-            .collect();
-        let next = last.filter(|_| entries.next().is_some());
-        let result = ListPage {
-            member: kind.member(),
-            definitions,
-            next_cursor: next.map(|after| ListCursor { kind, after }.encode()),
-        };
-        let mut out = Vec::new();
-        stamp.write_complete(&mut out, revision, &result, None, CachePolicy::AsSet);
-        out.into()
+        None if !rest.is_empty() && !rest.contains(['/', '?', '#']) => Some(format!("{uri}/")),
+        _ => None,
     }
 }

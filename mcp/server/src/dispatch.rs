@@ -11,19 +11,22 @@ use serde_json::json;
 
 use crate::auth::required::RequiredAccess;
 use crate::call::answer::EncodedResponse;
-use crate::call::tasks;
-use crate::call::{Call, CallTarget, HandlerOutput, RunningCall};
+use crate::call::{Call, CallTarget, HandlerOutput, RunningCall, TaskStart};
+use crate::call::{task_requests, tasks};
 use crate::catalog::cursor::ListKind;
 use crate::catalog::parse_cursor;
 use crate::catalog::resource;
 use crate::catalog::tool;
+use crate::catalog::visible_entries::VisibleEntries;
 use crate::catalog::{completion, prompt};
 use crate::error::ProtocolError;
 use crate::lifecycle;
 use crate::peer::Peer;
 use crate::peer::session::Session;
 use crate::peer::subscriptions;
-use crate::server::{CachePolicy, NotFoundFormatter, Server, ServerState};
+use crate::result_envelope::CachePolicy;
+use crate::server::{NotFoundFormatter, Server, ServerState};
+use crate::skills;
 use crate::transport::{HeaderValues, RequestOrigin};
 
 /// The outcome of dispatching a request.
@@ -49,11 +52,21 @@ impl InboundRequest {
         self.exchange.peer.revision()
     }
 
+    /// Returns the entries that the caller sees.
+    pub(crate) fn visible_entries(&self) -> VisibleEntries<'_> {
+        self.server.catalog.visible_to(&self.exchange.caller)
+    }
+
     /// Answers with a complete result, which must serialise to an object.
     pub(crate) fn answer(&self, result: impl Serialize) -> DispatchOutcome {
+        self.answer_with(result, CachePolicy::Unsaid)
+    }
+
+    /// Answers with a complete result that has these cache members.
+    pub(crate) fn answer_with(&self, result: impl Serialize, cache: CachePolicy) -> DispatchOutcome {
         let mut message = Vec::with_capacity(256);
         jsonrpc::write_result_start(&mut message, &self.request.id);
-        self.server.write_complete(&mut message, self.revision(), &result, None, CachePolicy::Unsaid);
+        self.server.write_complete(&mut message, self.revision(), &result, None, cache);
         message.push(jsonrpc::RESULT_END);
         DispatchOutcome::Answer(EncodedResponse::from_message(message))
     }
@@ -76,18 +89,18 @@ pub(crate) struct MethodDefinition {
     name: &'static str,
     /// Whether a revision has the method.
     has: fn(Revision) -> bool,
-    /// Whether a server offers the method.
-    offered: fn(&ServerState) -> bool,
+    /// Whether a server offers the method to this client.
+    offered: fn(&ServerState, &RequestOrigin) -> bool,
     /// The access that the method requires of its caller.
-    pub(crate) demands: fn(&ServerState, &Params) -> RequiredAccess,
+    pub(crate) demands: fn(&ServerState, &VisibleEntries<'_>, &Params) -> RequiredAccess,
     run: fn(InboundRequest, &dyn HeaderValues) -> DispatchOutcome,
 }
 
 const fn method(
     name: &'static str,
     has: fn(Revision) -> bool,
-    offered: fn(&ServerState) -> bool,
-    demands: fn(&ServerState, &Params) -> RequiredAccess,
+    offered: fn(&ServerState, &RequestOrigin) -> bool,
+    demands: fn(&ServerState, &VisibleEntries<'_>, &Params) -> RequiredAccess,
     run: fn(InboundRequest, &dyn HeaderValues) -> DispatchOutcome,
 ) -> MethodDefinition {
     MethodDefinition { name, has, offered, demands, run }
@@ -96,24 +109,29 @@ const fn method(
 /// Every method that the server implements.
 #[rustfmt::skip]
 const METHODS: &[MethodDefinition] = &[
-    method("tools/call",               all_revisions,                     has_tools,       tool_access,     tool::call),
-    method("tools/list",               all_revisions,                     has_tools,       opening_access,      |i, _| list(i, ListKind::Tools)),
-    method("resources/read",           all_revisions,                     has_resources,   resource_access, resource::read),
-    method("resources/list",           all_revisions,                     has_resources,   opening_access,      |i, _| list(i, ListKind::Resources)),
-    method("resources/templates/list", all_revisions,                     has_resources,   opening_access,      |i, _| list(i, ListKind::Templates)),
-    method("resources/subscribe",      Revision::has_handshake, has_resources,   resource_access, subscriptions::subscribe),
-    method("resources/unsubscribe",    Revision::has_handshake, has_resources,   opening_access,      subscriptions::unsubscribe),
-    method("prompts/get",              all_revisions,                     has_prompts,     prompt_access,   prompt::get),
-    method("prompts/list",             all_revisions,                     has_prompts,     opening_access,      |i, _| list(i, ListKind::Prompts)),
-    method("completion/complete",      all_revisions,                     has_completions, completion_access, completion::complete),
-    method("server/discover",          is_stateless,            always_offered,          opening_access,      lifecycle::discover),
-    method("initialize",               Revision::has_handshake, always_offered,          opening_access,      lifecycle::initialize),
-    method("ping",                     Revision::has_handshake, always_offered,          opening_access,      |i, _| i.answer(json!({}))),
-    method("logging/setLevel",         Revision::has_handshake, always_offered,          opening_access,      lifecycle::set_level),
-    method("subscriptions/listen",     is_stateless,            always_offered,          subscription_access, subscriptions::listen),
-    method("tasks/get",                is_stateless,            has_tasks,       opening_access,      tasks::get),
-    method("tasks/update",             is_stateless,            has_tasks,       opening_access,      tasks::update),
-    method("tasks/cancel",             is_stateless,            has_tasks,       opening_access,      tasks::cancel),
+    method("tools/call",               all_revisions,           has_tools,         tool_access,         tool::call),
+    method("tools/list",               all_revisions,           has_tools,         opening_access,      |i, _| list(i, ListKind::Tools)),
+    method("resources/read",           all_revisions,           has_resources,     resource_access,     resource::read),
+    method("resources/list",           all_revisions,           has_resources,     opening_access,      |i, _| list(i, ListKind::Resources)),
+    method("resources/templates/list", all_revisions,           has_resources,     opening_access,      |i, _| list(i, ListKind::Templates)),
+    method("resources/subscribe",      Revision::has_handshake, has_subscriptions, resource_access,     subscriptions::subscribe),
+    method("resources/unsubscribe",    Revision::has_handshake, has_subscriptions, opening_access,      subscriptions::unsubscribe),
+    method("prompts/get",              all_revisions,           has_prompts,       prompt_access,       prompt::get),
+    method("prompts/list",             all_revisions,           has_prompts,       opening_access,      |i, _| list(i, ListKind::Prompts)),
+    method("completion/complete",      all_revisions,           has_completions,   completion_access,   completion::complete),
+    method("server/discover",          is_stateless,            always_offered,    opening_access,      lifecycle::discover),
+    method("initialize",               Revision::has_handshake, always_offered,    opening_access,      lifecycle::initialize),
+    method("ping",                     Revision::has_handshake, always_offered,    opening_access,      |i, _| i.answer(json!({}))),
+    method("logging/setLevel",         Revision::has_handshake, can_notify,        opening_access,      lifecycle::set_level),
+    method("subscriptions/listen",     is_stateless,            can_notify,        subscription_access, subscriptions::listen),
+    method("tasks/get",                Revision::has_tasks,     has_tasks,         opening_access,      tasks::get),
+    method("tasks/update",             is_stateless,            has_tasks,         opening_access,      tasks::update),
+    method("tasks/cancel",             Revision::has_tasks,     has_tasks,         opening_access,      tasks::cancel),
+    method("tasks/list",               Revision::has_task_requests, has_tasks,     opening_access,      task_requests::list),
+    method("tasks/result",             Revision::has_task_requests, has_tasks,     opening_access,      task_requests::result),
+    method("skills/list",              Revision::has_extensions, has_skills,       opening_access,      skills::list),
+    method("skills/get",               Revision::has_extensions, has_skills,       skills::required_access, skills::get),
+    method("resources/directory/read", Revision::has_extensions, has_skills,       skills::required_access, skills::read_directory),
 ];
 
 pub(crate) fn find_method(method: &str) -> Option<&'static MethodDefinition> {
@@ -126,57 +144,60 @@ fn all_revisions(_: Revision) -> bool {
 fn is_stateless(revision: Revision) -> bool {
     !revision.has_handshake()
 }
-fn always_offered(_: &ServerState) -> bool {
+fn always_offered(_: &ServerState, _: &RequestOrigin) -> bool {
     true
 }
-fn has_tools(server: &ServerState) -> bool {
+fn has_tools(server: &ServerState, _: &RequestOrigin) -> bool {
     server.capabilities.tools.is_some()
 }
-fn has_resources(server: &ServerState) -> bool {
+fn has_resources(server: &ServerState, _: &RequestOrigin) -> bool {
     server.capabilities.resources.is_some()
 }
-fn has_prompts(server: &ServerState) -> bool {
+fn has_subscriptions(server: &ServerState, origin: &RequestOrigin) -> bool {
+    server.capabilities.resources.is_some() && can_notify(server, origin)
+}
+fn can_notify(_: &ServerState, origin: &RequestOrigin) -> bool {
+    origin.abilities.notifies(origin.peer.revision())
+}
+fn has_prompts(server: &ServerState, _: &RequestOrigin) -> bool {
     server.capabilities.prompts.is_some()
 }
-fn has_completions(server: &ServerState) -> bool {
+fn has_completions(server: &ServerState, _: &RequestOrigin) -> bool {
     server.capabilities.completions.is_some()
 }
-fn has_tasks(server: &ServerState) -> bool {
+fn has_tasks(server: &ServerState, _: &RequestOrigin) -> bool {
     server.tasks.is_some()
+}
+fn has_skills(server: &ServerState, _: &RequestOrigin) -> bool {
+    server.skills.is_some()
 }
 
 /// Sessions and tasks belong to their caller, so an anonymous caller finds only its own.
-fn opening_access(_: &ServerState, _: &Params) -> RequiredAccess {
+fn opening_access(_: &ServerState, _: &VisibleEntries<'_>, _: &Params) -> RequiredAccess {
     RequiredAccess::Opening
 }
-fn tool_access(server: &ServerState, params: &Params) -> RequiredAccess {
-    RequiredAccess::from_rule(
-        params.text("name").and_then(|name| server.catalog.snapshot().access_of_tool(&name)),
-    )
+fn tool_access(_: &ServerState, visible: &VisibleEntries<'_>, params: &Params) -> RequiredAccess {
+    let entry = params.text("name").and_then(|name| visible.tool(&name));
+    RequiredAccess::from_rule(entry.map(|entry| entry.access.clone()))
 }
-fn resource_access(server: &ServerState, params: &Params) -> RequiredAccess {
-    RequiredAccess::from_rule(
-        params.text("uri").and_then(|uri| server.catalog.snapshot().access_of_resource(&uri)),
-    )
+fn resource_access(_: &ServerState, visible: &VisibleEntries<'_>, params: &Params) -> RequiredAccess {
+    RequiredAccess::from_rule(params.text("uri").and_then(|uri| visible.access_of_resource(&uri)))
 }
-fn prompt_access(server: &ServerState, params: &Params) -> RequiredAccess {
-    RequiredAccess::from_rule(
-        params.text("name").and_then(|name| server.catalog.snapshot().access_of_prompt(&name)),
-    )
+fn prompt_access(_: &ServerState, visible: &VisibleEntries<'_>, params: &Params) -> RequiredAccess {
+    let entry = params.text("name").and_then(|name| visible.prompt(&name));
+    RequiredAccess::from_rule(entry.map(|entry| entry.access.clone()))
 }
-fn completion_access(server: &ServerState, params: &Params) -> RequiredAccess {
-    let snapshot = server.catalog.snapshot();
+fn completion_access(_: &ServerState, visible: &VisibleEntries<'_>, params: &Params) -> RequiredAccess {
     let access = params.decode::<CompleteParams>().ok().and_then(|params| match params.reference {
-        CompletionReference::Prompt { name } => snapshot.access_of_prompt(&name),
-        CompletionReference::Resource { uri } => snapshot.access_of_template(&uri),
+        CompletionReference::Prompt { name } => visible.prompt(&name).map(|entry| entry.access.clone()),
+        CompletionReference::Resource { uri } => visible.template(&uri).map(|entry| entry.access.clone()),
     });
     RequiredAccess::from_rule(access)
 }
-fn subscription_access(server: &ServerState, params: &Params) -> RequiredAccess {
-    let snapshot = server.catalog.snapshot();
+fn subscription_access(_: &ServerState, visible: &VisibleEntries<'_>, params: &Params) -> RequiredAccess {
     // Unknown resources are ignored, because a listener is not subscribed to them either.
     let named = subscriptions::subscribed_resources(params);
-    let access: Vec<_> = named.iter().filter_map(|uri| snapshot.access_of_resource(uri)).collect();
+    let access: Vec<_> = named.iter().filter_map(|uri| visible.access_of_resource(uri)).collect();
     if access.is_empty() { RequiredAccess::Opening } else { RequiredAccess::Entries(access) }
 }
 
@@ -198,7 +219,8 @@ impl Server {
         if !revision.has_handshake() && !inbound.server.revisions.contains(&revision) {
             return inbound.refuse(&inbound.server.unsupported_revision(revision.as_str()));
         }
-        let line = find_method(method).filter(|line| (line.has)(revision) && (line.offered)(&inbound.server));
+        let line = find_method(method)
+            .filter(|line| (line.has)(revision) && (line.offered)(&inbound.server, &inbound.exchange));
         let Some(line) = line else {
             let error = ProtocolError::UnknownMethod(method.to_owned());
             return inbound.refuse(&error);
@@ -245,7 +267,9 @@ fn list(inbound: InboundRequest, kind: ListKind) -> DispatchOutcome {
     if kind == ListKind::Resources && !catalog.snapshot().lists.is_empty() {
         return list_dynamic_resources(inbound);
     }
-    match catalog.page(kind, inbound.revision(), inbound.request.params(), inbound.exchange.visible_to()) {
+    let visible = inbound.visible_entries();
+    let permitted = inbound.exchange.listed_for();
+    match catalog.page(kind, inbound.revision(), inbound.request.params(), &visible, permitted) {
         Ok(page) => DispatchOutcome::Answer(EncodedResponse::from_shared_result(&inbound.request.id, page)),
         Err(error) => inbound.refuse(&error),
     }
@@ -258,16 +282,20 @@ fn list_dynamic_resources(inbound: InboundRequest) -> DispatchOutcome {
         Err(error) => return inbound.refuse(&error),
     };
     let timeout = inbound.server.limits.call_timeout;
-    let (seer, asker) = (inbound.exchange.visible_to().cloned(), inbound.exchange.authorized_as().cloned());
+    let permitted = inbound.exchange.listed_for().cloned();
+    let asker = inbound.exchange.authorized_as().cloned();
+    let is_filtered = inbound.visible_entries().is_filtered();
+    // The handlers of the lists know the caller.
+    let depends_on_caller = permitted.is_some() || asker.is_some() || is_filtered;
     let call = Call::new(inbound, CallTarget::Listing);
-    RunningCall::start(call, "resources/list", timeout, false, |context| {
+    RunningCall::start(call, "resources/list", timeout, TaskStart::Never, |context| {
         Box::pin(async move {
             let server = context.call().server().clone();
             let page = server
                 .catalog
-                .page_with_dynamic_resources(context, after, seer.as_ref(), asker.as_ref())
+                .page_with_dynamic_resources(context, after, permitted.as_ref(), asker.as_ref())
                 .await?;
-            Ok(HandlerOutput::Listed(page))
+            Ok(HandlerOutput::Listed(page, server.stamp.cache_policy(depends_on_caller)))
         })
     })
 }

@@ -51,6 +51,20 @@ impl ToolError {
     }
 }
 
+/// Returns the text of an error and of its causes. A cause whose text its error has already is left out.
+pub(crate) fn describe_chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.ends_with(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
@@ -205,4 +219,27 @@ impl ProtocolError {
 fn join_revisions(revisions: &[Revision]) -> String {
     let revisions: Vec<&str> = revisions.iter().map(|revision| revision.as_str()).collect();
     revisions.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    enum LoanError {
+        #[error("the database")]
+        Database(#[from] std::io::Error),
+        #[error("not found: {0}")]
+        Repeated(#[source] std::io::Error),
+    }
+
+    #[test]
+    fn a_chain_has_every_cause_once() {
+        let refused = || std::io::Error::other("10.0.0.7 refused the connection");
+        let error = LoanError::Database(refused());
+        assert_eq!(describe_chain(&error), "the database: 10.0.0.7 refused the connection");
+        let error = LoanError::Repeated(refused());
+        assert_eq!(describe_chain(&error), "not found: 10.0.0.7 refused the connection");
+        assert_eq!(describe_chain(&refused()), "10.0.0.7 refused the connection");
+    }
 }

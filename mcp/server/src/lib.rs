@@ -22,12 +22,13 @@
 //!
 //! # The files, in reading order
 //!
-//! - `server.rs`: the builder, and the members that every result of 2026-07-28 carries. `dispatch.rs`:
+//! - `server.rs`: the builder. `result_envelope.rs`: the members that every result of 2026-07-28 carries. `dispatch.rs`:
 //!   every method in one table. `lifecycle.rs`: `initialize` and `server/discover`. `error.rs`: the two
 //!   kinds of failure, and what converts to them (`error/conversion.rs`). `auth.rs`: callers and the
 //!   access rules of entries; `auth/required.rs`: the access that a message requires. `budget.rs`: the
-//!   limit on the bytes held for all clients together. `hooks.rs`: functions around calls, reads and prompts.
-//! - `catalog/`: the entries and how they are found, listed and paged. One file for each kind of entry.
+//!   limit on the bytes held for all clients together. `hooks.rs`: functions around calls, reads and prompts; `hooks/quota.rs`: quotas.
+//! - `catalog/`: the entries and how they are found, listed and paged (`section.rs`). One file for each kind of entry, and one for the
+//!   pages of tools (`app_page.rs`).
 //! - `handler/`: the parameters and return types of handlers, and the schemas of both.
 //! - `call/`: one call from its admission (`scheduler.rs`) through its execution (`running.rs`) to its
 //!   response, with requests to the client (`ask.rs`, typed ones in `elicitation.rs` and `sampling.rs`, `seal.rs`)
@@ -35,7 +36,10 @@
 //! - `peer/`: the client's session, streams and subscriptions.
 //! - `transport.rs`: the types for authors of transports. `transport/`: the data that a transport passes with
 //!   a request (`origin.rs`), the transport for any pair of byte pipes (`pipe.rs`), and stdio.
-//! - `testing/`, with the feature `testing`: an in-memory client, and the runner of conversations.
+//! - `skills.rs` and `skills/`, with the feature `skills`: the skills extension. Without it, `no_skills.rs`.
+//! - `testing/`, with the feature `testing`: an in-memory client (`client.rs`, its settings in `builder.rs` and
+//!   `answers.rs`, one operation in `exchange.rs`, its connection in `connection.rs`), and the runner of
+//!   conversations.
 //!
 //! # Revisions
 //!
@@ -53,7 +57,10 @@ mod handler;
 mod hooks;
 mod lifecycle;
 mod peer;
+mod result_envelope;
 mod server;
+#[cfg_attr(not(feature = "skills"), path = "no_skills.rs")]
+mod skills;
 
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -62,12 +69,17 @@ pub mod transport;
 // Servers.
 pub use call::tasks::TaskLimits;
 pub use catalog::cursor::ListKind;
+pub use catalog::visible_entries::VisibleEntries;
 pub use catalog::{Catalog, CatalogError};
 pub use peer::stream::StreamLimits;
-pub use server::{BuildError, CacheScope, Server, ServerBuilder, ServerLimits};
+pub use result_envelope::CacheScope;
+pub use server::{BuildError, Server, ServerBuilder, ServerLimits};
+#[cfg(feature = "skills")]
+pub use skills::{Skill, SkillSet};
 pub use transport::stdio;
 
 // Entries.
+pub use catalog::app_page::{AppPage, PagePermission};
 pub use catalog::completion::{Completer, IntoSuggestions, SyncCompleter};
 pub use catalog::entry::{Entry, IntoEntries, Toolbox};
 pub use catalog::entry_view::EntryView;
@@ -77,6 +89,7 @@ pub use catalog::resource_list::ResourceListEntry;
 pub use catalog::tool::{TaskSupport, ToolEntry, ToolHints};
 
 // Parameters of handlers.
+pub use handler::blocking::BlockingTrackedItems;
 pub use handler::context::Context;
 pub use handler::extract::{Args, FromCall, Handler, Json, RawArguments, State};
 pub use handler::progress::{TrackedItems, TrackedStream};
@@ -94,6 +107,7 @@ pub use error::conversion::{IntoToolError, OrToolError};
 pub use error::{ProtocolError, ToolError};
 
 // Hooks.
+pub use hooks::quota::CallQuota;
 pub use hooks::{NextHandler, Operation, OperationResult};
 
 // Callers and the access rules of entries.

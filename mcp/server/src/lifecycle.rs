@@ -29,12 +29,12 @@ pub(crate) fn initialize(inbound: InboundRequest, _headers: &dyn HeaderValues) -
         revision = revision.as_str(),
         "session opened"
     );
-    let result = inbound.server.initialize_result(revision);
+    let result = inbound.server.initialize_result(revision, inbound.exchange.abilities);
     DispatchOutcome::Opened(session, EncodedResponse::from_shared_result(&inbound.request.id, result))
 }
 
 pub(crate) fn discover(inbound: InboundRequest, _headers: &dyn HeaderValues) -> DispatchOutcome {
-    let result = inbound.server.discover_result(inbound.revision());
+    let result = inbound.server.discover_result(inbound.revision(), inbound.exchange.abilities);
     DispatchOutcome::Answer(EncodedResponse::from_shared_result(&inbound.request.id, result))
 }
 

@@ -16,22 +16,30 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
+use crate::auth::Caller;
 use crate::budget::ByteBudget;
 use crate::call::scheduler::CallScheduler;
 use crate::call::seal::StateSealer;
 use crate::call::tasks::{TaskLimits, TaskStore};
+use crate::catalog::app_page::uses_pages;
 use crate::catalog::entry::IntoEntries;
+use crate::catalog::entry_view::EntryView;
 use crate::catalog::prompt::PromptEntry;
 use crate::catalog::resource::{ResourceEntry, TemplateEntry};
 use crate::catalog::resource_list::ResourceListEntry;
-use crate::catalog::tool::ToolEntry;
+use crate::catalog::tool::{TaskSupport, ToolEntry};
+use crate::catalog::visible_entries::EntryFilter;
 use crate::catalog::{Catalog, CatalogError, CatalogSnapshot};
 use crate::error::{ProtocolError, ToolError};
 use crate::handler::extract::StateMap;
+use crate::hooks::quota::{CallQuota, QuotaCounter};
 use crate::hooks::{HookChain, NextHandler, Operation, OperationResult};
 use crate::peer::session::Session;
 use crate::peer::stream::{MessageStream, StreamLimits};
-use crate::peer::subscriptions::{ChangeNotification, SubscriptionHub};
+use crate::peer::subscriptions::SubscriptionHub;
+use crate::result_envelope::{CachePolicy, CacheScope, ResultEnvelope};
+use crate::skills::{SkillDrafts, SkillIndex};
+use crate::transport::TransportAbilities;
 
 /// The limits on concurrency, memory and time of a server.
 #[derive(Clone, Debug)]
@@ -77,26 +85,6 @@ impl Default for ServerLimits {
     }
 }
 
-/// The cache members of a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CachePolicy {
-    /// None: results of this kind have no cache members.
-    Unsaid,
-    /// As configured with [`ServerBuilder::cache`].
-    AsSet,
-    /// The result must not be cached, because it depends on answers of the user.
-    Never,
-}
-
-/// Who may cache a list or a resource (2026-07-28).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CacheScope {
-    /// Any client or intermediary may cache the result and share it between callers.
-    Public,
-    /// The result must not be shared with other callers.
-    Private,
-}
-
 /// An MCP server: a catalog and everything needed to answer requests. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Server {
@@ -117,11 +105,14 @@ pub(crate) struct ServerState {
     pub(crate) tasks: Option<Arc<TaskStore>>,
     pub(crate) turns: Arc<CallScheduler>,
     pub(crate) budget: Arc<ByteBudget>,
-    stamp: Arc<ResultEnvelope>,
+    pub(crate) stamp: Arc<ResultEnvelope>,
     opening: HandshakeResults,
+    /// The results for transports that cannot carry notifications.
+    opening_without_notifications: HandshakeResults,
     shutdown: watch::Sender<bool>,
     pub(crate) wording: Option<NotFoundFormatter>,
     pub(crate) hooks: HookChain,
+    pub(crate) skills: Option<SkillIndex>,
 }
 
 /// Formats the errors for unknown tools, prompts and resources.
@@ -135,7 +126,7 @@ impl std::fmt::Debug for NotFoundFormatter {
     }
 }
 
-/// The results of `initialize` and `server/discover`, encoded once.
+/// The results of `initialize` and `server/discover` with the same capabilities, encoded once.
 #[derive(Debug)]
 struct HandshakeResults {
     initialize: [Bytes; Revision::ALL.len()],
@@ -163,7 +154,7 @@ impl Server {
 
     /// Notifies all subscribers of a resource that it has changed.
     pub fn resource_updated(&self, uri: &str) {
-        self.shared.hub.announce(&ChangeNotification::Resource(uri));
+        self.shared.catalog.announce_resource(uri);
     }
 
     /// Ends all `subscriptions/listen` requests with their result. They would not end by themselves.
@@ -221,12 +212,25 @@ impl ServerState {
         let _ = shutdown.wait_for(|down| *down).await;
     }
 
-    pub(crate) fn initialize_result(&self, revision: Revision) -> Bytes {
-        self.opening.initialize[revision.index()].clone()
+    pub(crate) fn initialize_result(&self, revision: Revision, abilities: TransportAbilities) -> Bytes {
+        self.opening_for(revision, abilities).initialize[revision.index()].clone()
     }
 
-    pub(crate) fn discover_result(&self, _revision: Revision) -> Bytes {
-        self.opening.discover.clone()
+    pub(crate) fn discover_result(&self, revision: Revision, abilities: TransportAbilities) -> Bytes {
+        self.opening_for(revision, abilities).discover.clone()
+    }
+
+    fn opening_for(&self, revision: Revision, abilities: TransportAbilities) -> &HandshakeResults {
+        match abilities.notifies(revision) {
+            true => &self.opening,
+            false => &self.opening_without_notifications,
+        }
+    }
+
+    /// Returns the cache policy of a resource that this caller reads. What an authenticated caller reads is
+    /// never public.
+    pub(crate) fn cache_policy(&self, caller: &Caller) -> CachePolicy {
+        self.stamp.cache_policy(caller.is_authenticated() || self.catalog.visible_to(caller).is_filtered())
     }
 
     pub(crate) fn write_complete(
@@ -242,86 +246,6 @@ impl ServerState {
 
     pub(crate) fn write_typed(&self, out: &mut Vec<u8>, result_type: &str, result: &impl Serialize) {
         self.stamp.write_typed(out, result_type, result);
-    }
-}
-
-/// The members that every result of 2026-07-28 carries besides its own, encoded once.
-#[derive(Debug)]
-pub(crate) struct ResultEnvelope {
-    server_info: Value,
-    /// `"resultType":"complete","_meta":{…}`
-    complete: Vec<u8>,
-    /// `,"ttlMs":…,"cacheScope":…`
-    cache: Vec<u8>,
-}
-
-impl ResultEnvelope {
-    fn new(implementation: &Implementation, ttl: Duration, scope: CacheScope) -> ResultEnvelope {
-        let server_info = json!(implementation);
-        let mut complete = b"\"resultType\":\"complete\",\"_meta\":".to_vec();
-        write_json(&mut complete, &json!({meta::SERVER_INFO: server_info}));
-        let scope = match scope {
-            CacheScope::Public => "public",
-            CacheScope::Private => "private",
-        };
-        let cache = format!(",\"ttlMs\":{},\"cacheScope\":\"{scope}\"", ttl.as_millis()).into_bytes();
-        ResultEnvelope { server_info, complete, cache }
-    }
-
-    /// Appends a complete result in the form of its revision. `result` must serialise to an object without
-    /// `_meta`, which is passed as `own_meta`.
-    pub(crate) fn write_complete(
-        &self,
-        out: &mut Vec<u8>,
-        revision: Revision,
-        result: &impl Serialize,
-        own_meta: Option<Meta>,
-        cache: CachePolicy,
-    ) {
-        write_json(out, result);
-        if !revision.has_result_types() {
-            if let Some(meta) = own_meta {
-                reopen(out);
-                out.extend_from_slice(b"\"_meta\":");
-                write_json(out, &meta);
-                out.push(b'}');
-            }
-            return;
-        }
-        reopen(out);
-        match own_meta {
-            None => out.extend_from_slice(&self.complete),
-            Some(mut meta) => {
-                meta.insert(meta::SERVER_INFO.to_owned(), self.server_info.clone());
-                out.extend_from_slice(b"\"resultType\":\"complete\",\"_meta\":");
-                write_json(out, &meta);
-            }
-        }
-        match cache {
-            CachePolicy::Unsaid => {}
-            CachePolicy::AsSet => out.extend_from_slice(&self.cache),
-            CachePolicy::Never => out.extend_from_slice(b",\"ttlMs\":0,\"cacheScope\":\"private\""),
-        }
-        out.push(b'}');
-    }
-
-    /// Appends a result whose type is not `complete`.
-    pub(crate) fn write_typed(&self, out: &mut Vec<u8>, result_type: &str, result: &impl Serialize) {
-        write_json(out, result);
-        reopen(out);
-        out.extend_from_slice(b"\"resultType\":");
-        write_json(out, &result_type);
-        out.extend_from_slice(b",\"_meta\":");
-        write_json(out, &json!({meta::SERVER_INFO: self.server_info}));
-        out.push(b'}');
-    }
-}
-
-/// Removes the closing brace of the last object, so that more members can be appended.
-fn reopen(out: &mut Vec<u8>) {
-    out.pop();
-    if out.last() != Some(&b'{') {
-        out.push(b',');
     }
 }
 
@@ -344,6 +268,9 @@ pub struct ServerBuilder {
     withholds: CapabilityFlags,
     wording: Option<NotFoundFormatter>,
     hooks: HookChain,
+    filter: Option<EntryFilter>,
+    quotas: Vec<CallQuota>,
+    pub(crate) skills: SkillDrafts,
 }
 
 #[derive(Debug, Default)]
@@ -372,6 +299,9 @@ impl ServerBuilder {
             withholds: CapabilityFlags::default(),
             wording: None,
             hooks: HookChain::default(),
+            filter: None,
+            quotas: Vec::new(),
+            skills: SkillDrafts::default(),
         }
     }
 
@@ -424,7 +354,13 @@ impl ServerBuilder {
 
     /// Adds a value that handlers share and take as [`State<T>`](crate::State). Each type can have one value.
     pub fn state<T: Clone + Send + Sync + 'static>(mut self, state: T) -> ServerBuilder {
-        self.states.insert(state);
+        if !self.states.insert(state) {
+            let name = std::any::type_name::<T>().to_owned();
+            let reason = "the server has a value of this type already; remove one `.state(…)`, or make one of the two \
+                          a type of its own"
+                .to_owned();
+            self.mistakes.push(CatalogError::Invalid { kind: "state", name, reason });
+        }
         self
     }
 
@@ -512,7 +448,8 @@ impl ServerBuilder {
     /// - A hook runs after the caller is authorized, the arguments are validated and the call is
     ///   admitted. A request that is rejected before does not reach it. The result of a tool is checked
     ///   against the output schema after all hooks.
-    /// - The timeout of the entry includes its hooks. A panic in a hook ends that call only.
+    /// - The timeout of the entry includes its hooks. A panic in a hook or in the handler ends that call only,
+    ///   and drops the hooks around it.
     /// - A call that runs as a task runs its hooks in the task too. They return when the task ends.
     /// - A handler that asks the client ends its request in modern revisions: the hooks are dropped at their
     ///   `.await` with the handler, and run again from their start with the retry that has the answers. In
@@ -528,6 +465,63 @@ impl ServerBuilder {
         Fut: Future<Output = Result<OperationResult, ToolError>> + Send + 'static,
     {
         self.hooks.push(hook);
+        self
+    }
+
+    /// Limits how many operations each caller may run in a period. Several quotas apply together.
+    ///
+    /// Authenticated callers are counted by their id, anonymous ones by their address. The counts are kept in
+    /// memory, by each instance of the server for itself. A call beyond the quota fails with a text that
+    /// tells the model when to try again, a read or a prompt with a JSON-RPC error (HTTP status 429). A call
+    /// that asks the client is counted once in every revision. A quota is a [hook](ServerBuilder::around): it
+    /// runs after the caller is authorized and the arguments are validated.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use bindpost_mcp_server::{CallQuota, Server, ToolEntry};
+    ///
+    /// let server = Server::builder("mail", "1.0.0")
+    ///     .tool(ToolEntry::new("send_mail", async || "sent"))
+    ///     .quota(CallQuota::new(5, Duration::from_secs(3600)).entries(["send_mail"]))
+    ///     .build()
+    ///     .unwrap();
+    /// # let _ = server;
+    /// ```
+    pub fn quota(mut self, quota: CallQuota) -> ServerBuilder {
+        self.quotas.push(quota.clone());
+        let counter = Arc::new(QuotaCounter::new(quota));
+        self.around(move |operation, next| counter.clone().limit(operation, next))
+    }
+
+    /// Shows an entry to a caller only if this function returns `true`. By default every caller sees all
+    /// entries.
+    ///
+    /// An entry that a caller does not see is unknown to it: it is not listed, and calls, reads, completions
+    /// and subscriptions are answered as if it did not exist. Use an [access rule](crate::AccessRule) instead
+    /// if a caller may know of an entry that it lacks the rights for.
+    ///
+    /// The function runs for each request, so it should only look at data in memory. When its answers change,
+    /// notify the clients with [`Catalog::announce_view`] or [`Catalog::announce_all_views`].
+    ///
+    /// ```
+    /// use bindpost_mcp_server::{Caller, EntryView, Server, ToolEntry};
+    ///
+    /// let server = Server::builder("shop", "1.0.0")
+    ///     .tool(ToolEntry::new("search", async || "found"))
+    ///     .tool(ToolEntry::new("restock", async || "ordered").with_meta("shop.example/staff", true))
+    ///     .show_if(|caller: &Caller, entry: EntryView<'_>| {
+    ///         let for_staff = entry.meta().is_some_and(|meta| meta.contains_key("shop.example/staff"));
+    ///         !for_staff || caller.has_role("Staff")
+    ///     })
+    ///     .build()
+    ///     .unwrap();
+    /// # let _ = server;
+    /// ```
+    pub fn show_if(
+        mut self,
+        shows: impl Fn(&Caller, EntryView<'_>) -> bool + Send + Sync + 'static,
+    ) -> ServerBuilder {
+        self.filter = Some(EntryFilter::new(shows));
         self
     }
 
@@ -571,13 +565,15 @@ impl ServerBuilder {
     }
 
     /// Sets how long lists and resources may be cached, and by whom (2026-07-28). By default they
-    /// are not cached.
+    /// are not cached. What depends on the caller is never public: the resources that an authenticated caller
+    /// reads, and lists that show what the caller may use or see.
     pub fn cache(mut self, ttl: Duration, scope: CacheScope) -> ServerBuilder {
         self.cache = (ttl, scope);
         self
     }
 
-    /// Enables the tasks extension.
+    /// Enables tasks: the tasks extension, and those that clients of 2025-11-25 request. By default they are enabled if a
+    /// tool runs as a task ([`ToolEntry::task`]). [`Context::go_on_as_task`](crate::Context::go_on_as_task) alone does not enable them.
     pub fn tasks(mut self, limits: TaskLimits) -> ServerBuilder {
         self.tasks = Some(limits);
         self
@@ -598,14 +594,33 @@ impl ServerBuilder {
 
     /// Returns the server, or every mistake in its entries.
     pub fn build(mut self) -> Result<Server, BuildError> {
-        self.mistakes.extend(self.snapshot.check_states(&self.states).err());
+        let skills = std::mem::take(&mut self.skills);
+        let skills = skills.resolve(self.page_size, &mut self.snapshot, &mut self.mistakes);
+        let skills = skills.filter(|_| !self.withholds.resources);
+        if skills.is_some() {
+            self.extensions.insert(meta::SKILLS_EXTENSION.to_owned(), json!({"directoryRead": true}));
+        }
+        self.mistakes.extend(self.snapshot.update_pages().err());
+        self.mistakes.extend(self.snapshot.missing_pages());
+        self.mistakes.extend(self.snapshot.check_states(&self.states));
         if self.revisions.is_empty() {
             let reason = "it supports no protocol revision; name at least one".to_owned();
             let name = self.implementation.name.clone();
             self.mistakes.push(CatalogError::Invalid { kind: "server", name, reason });
         }
+        for name in self.quotas.iter().flat_map(|quota| quota.unknown_names(|name| self.snapshot.has(name))) {
+            let reason =
+                "no entry has this name; use `applies_if` for entries that are added later".to_owned();
+            self.mistakes.push(CatalogError::Invalid { kind: "quota", name: name.to_owned(), reason });
+        }
         if !self.mistakes.is_empty() {
             return Err(BuildError(self.mistakes));
+        }
+        self.snapshot.warn_of_useless_lists();
+        // A tool that runs as a task needs them, and its author has asked for them.
+        let runs_as_task = |tool: &ToolEntry| tool.task_support != TaskSupport::Never;
+        if self.tasks.is_none() && self.snapshot.tools.iter().any(runs_as_task) {
+            self.tasks = Some(TaskLimits::default());
         }
         self.snapshot.remove_kinds(self.withholds.tools, self.withholds.resources, self.withholds.prompts);
         let hub = Arc::new(SubscriptionHub::default());
@@ -613,9 +628,13 @@ impl ServerBuilder {
         let (ttl, scope) = self.cache;
         let stamp = Arc::new(ResultEnvelope::new(&self.implementation, ttl, scope));
         let opening = HandshakeResults::new(&self, &capabilities, &stamp);
+        let opening_without_notifications =
+            HandshakeResults::new(&self, &without_notifications(&capabilities), &stamp);
         let state_key = self.state_key.unwrap_or_else(random_bytes);
         let states = Arc::new(self.states);
-        let catalog = Catalog::new(self.snapshot, hub.clone(), self.page_size, stamp.clone(), states.clone());
+        let (page_size, filter) = (self.page_size, self.filter);
+        let catalog =
+            Catalog::new(self.snapshot, hub.clone(), page_size, stamp.clone(), states.clone(), filter);
         let shared = ServerState {
             catalog,
             states,
@@ -629,9 +648,11 @@ impl ServerBuilder {
             limits: self.limits,
             stamp,
             opening,
+            opening_without_notifications,
             shutdown: watch::Sender::new(false),
             wording: self.wording,
             hooks: self.hooks,
+            skills,
         };
         Ok(Server { shared: Arc::new(shared) })
     }
@@ -639,10 +660,7 @@ impl ServerBuilder {
     fn capabilities(&self) -> ServerCapabilities {
         let snapshot = &self.snapshot;
         let tools = self.declares.tools || !snapshot.tools.is_empty();
-        let resources = self.declares.resources
-            || !snapshot.resources.is_empty()
-            || !snapshot.templates.is_empty()
-            || !snapshot.lists.is_empty();
+        let resources = self.declares.resources || snapshot.has_resources();
         let prompts = self.declares.prompts || !snapshot.prompts.is_empty();
         let completes = snapshot.prompts.iter().any(|entry| !entry.completers.is_empty())
             || snapshot.templates.iter().any(|entry| !entry.completers.is_empty());
@@ -650,15 +668,33 @@ impl ServerBuilder {
         if self.tasks.is_some() {
             extensions.insert(meta::TASKS_EXTENSION.to_owned(), json!({}));
         }
+        if snapshot.tools.iter().any(|tool| uses_pages(&tool.definition)) {
+            extensions.entry(meta::APPS_EXTENSION).or_insert_with(|| json!({}));
+        }
         ServerCapabilities {
             tools: tools.then_some(ListCapability { list_changed: true }),
             resources: resources.then_some(ResourcesCapability { list_changed: true, subscribe: true }),
             prompts: prompts.then_some(ListCapability { list_changed: true }),
             completions: completes.then(Map::new),
             logging: Some(Map::new()),
+            tasks: self
+                .tasks
+                .is_some()
+                .then(|| json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}})),
             extensions,
             experimental: Map::new(),
         }
+    }
+}
+
+/// Returns the capabilities that need no notifications.
+fn without_notifications(capabilities: &ServerCapabilities) -> ServerCapabilities {
+    ServerCapabilities {
+        tools: capabilities.tools.map(|_| ListCapability::default()),
+        resources: capabilities.resources.map(|_| ResourcesCapability::default()),
+        prompts: capabilities.prompts.map(|_| ListCapability::default()),
+        logging: None,
+        ..capabilities.clone()
     }
 }
 
@@ -681,13 +717,14 @@ impl HandshakeResults {
             write_json(&mut out, &result);
             Bytes::from(out)
         });
-        let result = DiscoverResult {
+        let revision = Revision::DISCOVERABLE[0];
+        let mut result = DiscoverResult {
             supported_versions: Revision::DISCOVERABLE.map(|revision| revision.as_str().to_owned()).to_vec(),
             capabilities: capabilities.clone(),
             instructions: builder.instructions.clone(),
         };
+        result.capabilities.shape(revision);
         let mut discover = Vec::new();
-        let revision = Revision::DISCOVERABLE[0];
         stamp.write_complete(&mut discover, revision, &result, None, CachePolicy::AsSet);
         HandshakeResults { initialize, discover: discover.into() }
     }

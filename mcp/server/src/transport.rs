@@ -7,7 +7,9 @@
 //!
 //! ```
 //! use bindpost_mcp_server::protocol::{Message, jsonrpc};
-//! use bindpost_mcp_server::transport::{DeliveryTarget, DispatchOutcome, NoHeaders, Peer, RequestOrigin};
+//! use bindpost_mcp_server::transport::{
+//!     DeliveryTarget, DispatchOutcome, NoHeaders, Peer, RequestOrigin, TransportAbilities,
+//! };
 //! use bindpost_mcp_server::{Caller, ListVisibility, Server};
 //! use bytes::Bytes;
 //!
@@ -18,6 +20,7 @@
 //!         peer: Peer::from_envelope(request.params(), server.revisions()).ok()?,
 //!         caller: Caller::ANONYMOUS,
 //!         delivery: DeliveryTarget::None,
+//!         abilities: TransportAbilities::NONE,
 //!         listing: ListVisibility::All,
 //!         guarded: false,
 //!         http: None,
@@ -39,7 +42,7 @@ pub mod stdio;
 pub(crate) use self::origin::{HttpRequest, ListVisibility};
 
 // A request: who sent it, and the access that it requires.
-pub use self::origin::{DeliveryTarget, HeaderValues, NoHeaders, RequestOrigin};
+pub use self::origin::{DeliveryTarget, HeaderValues, NoHeaders, RequestOrigin, TransportAbilities};
 pub use crate::auth::LackingRights;
 pub use crate::auth::required::{LackingAccess, RefusedBody, RequiredAccess, UNAUTHORIZED};
 pub use crate::peer::Peer;

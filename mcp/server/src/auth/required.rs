@@ -122,10 +122,11 @@ fn add_new<'a>(all: &mut Vec<&'a str>, more: &'a [String]) {
 
 /// For [transports](crate::transport).
 impl Server {
-    /// Returns the access that a request requires of its caller. It does not depend on the revision.
-    pub fn required_access(&self, request: &Request) -> RequiredAccess {
+    /// Returns the access that a request requires of its caller. It does not depend on the revision. An entry
+    /// that this caller does not see requires what an unknown one requires.
+    pub fn required_access(&self, request: &Request, caller: &Caller) -> RequiredAccess {
         match find_method(request.method()) {
-            Some(line) => (line.demands)(self.shared(), request.params()),
+            Some(line) => (line.demands)(self.shared(), &self.catalog().visible_to(caller), request.params()),
             None => RequiredAccess::Opening,
         }
     }
@@ -141,13 +142,13 @@ impl Server {
     ) -> Option<RefusedBody<'a>> {
         match body {
             Ok(DecodedBody::One(message)) => {
-                let required = self.required_by(message);
+                let required = self.required_by(message, caller);
                 (!required.permits(caller, &admits_anonymous))
                     .then(|| RefusedBody { id: request_id(message), required: vec![required] })
             }
             Ok(DecodedBody::Batch(batch)) => {
                 let required = batch.iter().map(|message| match message {
-                    Ok(message) => self.required_by(message),
+                    Ok(message) => self.required_by(message, caller),
                     Err(_) => RequiredAccess::Opening,
                 });
                 let refused: Vec<_> =
@@ -159,9 +160,9 @@ impl Server {
         }
     }
 
-    fn required_by(&self, message: &Message) -> RequiredAccess {
+    fn required_by(&self, message: &Message, caller: &Caller) -> RequiredAccess {
         match message {
-            Message::Request(request) => self.required_access(request),
+            Message::Request(request) => self.required_access(request, caller),
             Message::Notification(_) | Message::Response(_) => RequiredAccess::Opening,
         }
     }

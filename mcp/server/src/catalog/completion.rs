@@ -8,12 +8,13 @@ use std::time::Duration;
 use bindpost_mcp_protocol::lifecycle::{CompleteParams, Completion, CompletionReference};
 use serde_json::{Value, json};
 
-use crate::call::{Call, CallTarget, HandlerOutput, RunningCall};
+use crate::call::{Call, CallTarget, HandlerOutput, RunningCall, TaskStart};
 use crate::dispatch::{DispatchOutcome, InboundRequest};
 use crate::error::{ProtocolError, ToolError};
 #[cfg(doc)]
 use crate::handler::context::Context;
 use crate::handler::extract::{CallParts, FromCall};
+use crate::handler::nearest::describe_unknown;
 use crate::handler::signature::Signature;
 use crate::transport::HeaderValues;
 
@@ -56,7 +57,7 @@ impl ArgumentCompleter {
         };
         let call = Call::new(inbound, CallTarget::Completing);
         // The call has no timeout of its own, because a completer that times out is not an error.
-        RunningCall::start(call, "completion/complete", None, false, |context| {
+        RunningCall::start(call, "completion/complete", None, TaskStart::Never, |context| {
             Box::pin(async move {
                 let suggesting = suggest(typed, CallParts::with_text_arguments(context, None));
                 let values = match timeout {
@@ -224,21 +225,37 @@ pub(crate) fn complete(inbound: InboundRequest, _headers: &dyn HeaderValues) -> 
         Ok(params) => params,
         Err(error) => return inbound.refuse(&ProtocolError::invalid_params(METHOD, error.to_string())),
     };
-    let snapshot = inbound.server.catalog.snapshot();
+    let visible = inbound.visible_entries();
     let find = |completers: &[(String, ArgumentCompleter)]| {
         let found = completers.iter().find(|(argument, _)| *argument == params.argument.name);
         found.map(|(_, completer)| completer.clone())
     };
-    let (completer, timeout) = match &params.reference {
-        CompletionReference::Prompt { name } => match snapshot.prompt(name) {
+    let argument = params.argument.name.as_str();
+    let unknown = |known: &[&str]| {
+        let is_unknown = !known.contains(&argument);
+        is_unknown.then(|| ProtocolError::invalid_params(METHOD, describe_unknown(argument, known)))
+    };
+    let (completer, timeout, problem) = match &params.reference {
+        CompletionReference::Prompt { name } => match visible.prompt(name) {
             None => return inbound.refuse_not_found(ProtocolError::UnknownPrompt(name.clone())),
-            Some(entry) => (find(&entry.completers), entry.timeout),
+            Some(entry) => {
+                let completer = find(&entry.completers);
+                let problem = completer.is_none().then(|| unknown(&entry.known_arguments()?)).flatten();
+                (completer, entry.timeout, problem)
+            }
         },
-        CompletionReference::Resource { uri } => match snapshot.template(uri) {
+        CompletionReference::Resource { uri } => match visible.template(uri) {
             None => return inbound.refuse_not_found(ProtocolError::UnknownResource(uri.clone())),
-            Some(entry) => (find(&entry.completers), entry.timeout),
+            Some(entry) => {
+                let completer = find(&entry.completers);
+                let problem = completer.is_none().then(|| unknown(&entry.known_variables()?)).flatten();
+                (completer, entry.timeout, problem)
+            }
         },
     };
+    if let Some(problem) = problem {
+        return inbound.refuse(&problem);
+    }
     let timeout = timeout.unwrap_or(inbound.server.limits.call_timeout);
     match completer {
         Some(completer) => completer.start(inbound, params.argument.value, timeout),

@@ -32,22 +32,31 @@ const CHECK: usize = 6;
 impl ListCursor {
     /// Encodes the cursor as opaque text for clients.
     pub fn encode(self) -> String {
-        let mut bytes = vec![self.kind as u8];
-        bytes.extend_from_slice(&self.after.to_be_bytes());
-        bytes.extend_from_slice(&check(&bytes));
-        URL_SAFE_NO_PAD.encode(bytes)
+        encode_position(self.kind as u8, self.after)
     }
 
     /// Decodes a cursor of this list. Returns `None` for text that [`ListCursor::encode`] did not write.
     pub fn decode(kind: ListKind, text: &str) -> Option<ListCursor> {
-        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (data, tail) = bytes.split_at_checked(9)?;
-        if tail != check(data) || *data.first()? != kind as u8 {
-            return None;
-        }
-        let after = data.get(1..9)?.try_into().ok().map(u64::from_be_bytes)?;
-        Some(ListCursor { kind, after })
+        decode_position(kind as u8, text).map(|after| ListCursor { kind, after })
     }
+}
+
+/// Encodes a position in the list with this tag. The tags up to 15 are those of [`ListKind`].
+pub(crate) fn encode_position(tag: u8, after: u64) -> String {
+    let mut bytes = vec![tag];
+    bytes.extend_from_slice(&after.to_be_bytes());
+    bytes.extend_from_slice(&check(&bytes));
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// Decodes what [`encode_position`] wrote for the same tag.
+pub(crate) fn decode_position(tag: u8, text: &str) -> Option<u64> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+    let (data, tail) = bytes.split_at_checked(9)?;
+    if tail != check(data) || *data.first()? != tag {
+        return None;
+    }
+    data.get(1..9)?.try_into().ok().map(u64::from_be_bytes)
 }
 
 /// Returns a checksum that detects invalid cursors. It needs no secret, because a cursor grants no access.

@@ -50,6 +50,16 @@ impl<'a> EntryView<'a> {
         }
     }
 
+    /// Returns whether the entry changes nothing: a resource, a prompt, or a tool with `readOnlyHint`.
+    pub fn is_read_only(self) -> bool {
+        match self {
+            EntryView::Tool(tool) => {
+                tool.annotations.as_ref().is_some_and(|hints| hints.read_only_hint == Some(true))
+            }
+            EntryView::Resource(_) | EntryView::Template(_) | EntryView::Prompt(_) => true,
+        }
+    }
+
     /// Returns the `_meta` of the definition.
     pub fn meta(self) -> Option<&'a Meta> {
         match self {

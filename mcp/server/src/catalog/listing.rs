@@ -9,7 +9,7 @@ use crate::catalog::cursor::ListKind;
 use crate::dispatch::DispatchOutcome;
 use crate::peer::Peer;
 use crate::server::Server;
-use crate::transport::{DeliveryTarget, ListVisibility, NoHeaders, RequestOrigin};
+use crate::transport::{DeliveryTarget, ListVisibility, NoHeaders, RequestOrigin, TransportAbilities};
 
 impl Server {
     /// Returns the definitions of a list, of all its pages, as a client of this revision receives them. With
@@ -64,6 +64,7 @@ impl Server {
             peer: Peer::Alone(revision),
             caller: caller.cloned().unwrap_or(Caller::ANONYMOUS),
             delivery: DeliveryTarget::None,
+            abilities: TransportAbilities::NONE,
             listing: if caller.is_some() { ListVisibility::Permitted } else { ListVisibility::All },
             guarded: caller.is_some(),
             http: None,

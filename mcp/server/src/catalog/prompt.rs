@@ -1,24 +1,26 @@
 //! Prompts: the entry, `prompts/get`, and the conversion of return values.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bindpost_mcp_protocol::jsonrpc::INVALID_PARAMS;
 use bindpost_mcp_protocol::lifecycle::Icon;
-use bindpost_mcp_protocol::{GetPromptResult, Meta, Prompt, PromptArgument, PromptMessage};
+use bindpost_mcp_protocol::{ErrorObject, GetPromptResult, Meta, Prompt, PromptArgument, PromptMessage};
 use futures_util::FutureExt as _;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use crate::auth::AccessRule;
-use crate::call::{Call, CallTarget, HandlerFuture, HandlerOutput, RunningCall};
+use crate::call::{Call, CallTarget, HandlerFuture, HandlerOutput, RunningCall, TaskStart};
 use crate::catalog::completion::{ArgumentCompleter, Completer};
 use crate::catalog::entry::entry_methods;
+use crate::catalog::prompt_arguments::PromptArguments;
 use crate::dispatch::{DispatchOutcome, InboundRequest};
 use crate::error::{ProtocolError, ToolError};
 use crate::handler::extract::{CallParts, Handler};
+use crate::handler::schema::UnknownMembers;
 use crate::handler::signature::Signature;
 use crate::hooks::OperationEntry;
 use crate::transport::HeaderValues;
@@ -35,6 +37,8 @@ pub struct PromptEntry {
     origin: &'static Location<'static>,
     pub(crate) timeout: Option<Option<Duration>>,
     validates: bool,
+    /// The compiled arguments, if they are validated.
+    pub(crate) arguments: Option<Arc<PromptArguments>>,
     run: Arc<Run>,
 }
 
@@ -85,6 +89,7 @@ impl PromptEntry {
             origin: Location::caller(),
             timeout: None,
             validates: true,
+            arguments: None,
             run: Arc::new(run),
         }
     }
@@ -102,7 +107,7 @@ impl PromptEntry {
         self
     }
 
-    /// Adds an argument.
+    /// Adds an argument. Once there is one, undeclared arguments are rejected.
     pub fn argument(
         mut self,
         name: impl Into<String>,
@@ -155,6 +160,12 @@ impl PromptEntry {
         self
     }
 
+    /// Returns the names of all arguments, or `None` if others are allowed.
+    pub(crate) fn known_arguments(&self) -> Option<Vec<&str>> {
+        self.arguments.as_ref().filter(|arguments| arguments.unknown == UnknownMembers::Rejected)?;
+        Some(self.definition.arguments.iter().map(|argument| argument.name.as_str()).collect())
+    }
+
     pub(crate) fn compile(&mut self) -> Result<(), String> {
         if self.definition.name.is_empty() {
             return Err("a prompt needs a name".to_owned());
@@ -166,33 +177,14 @@ impl PromptEntry {
                 return Err(format!("argument {:?} appears twice", argument.name));
             }
         }
-        match self.completers.iter().find(|(name, _)| !arguments.iter().any(|a| a.name == *name)) {
-            Some((unknown, _)) => Err(format!("there is no argument {unknown:?} to complete")),
-            None => Ok(()),
+        let is_known = |name: &str| arguments.iter().any(|argument| argument.name == name);
+        if let Some((unknown, _)) = self.completers.iter().find(|(name, _)| !is_known(name)) {
+            return Err(format!("there is no argument {unknown:?} to complete"));
         }
-    }
-
-    /// Validates the arguments. The error lists every mistake.
-    fn check(&self, given: Option<Value>) -> Result<BTreeMap<String, String>, String> {
-        let given = match given {
-            None | Some(Value::Null) => serde_json::Map::new(),
-            Some(Value::Object(given)) => given,
-            Some(_) => return Err("`arguments` must be an object".to_owned()),
-        };
-        let mut mistakes = Vec::new();
-        let mut checked = BTreeMap::new();
-        for argument in self.definition.arguments.iter().filter(|argument| argument.required) {
-            if !given.contains_key(&argument.name) {
-                mistakes.push(format!("argument {:?} is required", argument.name));
-            }
+        if self.validates {
+            self.arguments = Some(Arc::new(PromptArguments::compile(arguments, &self.signature)?));
         }
-        for (name, value) in given {
-            match value {
-                Value::String(text) => drop(checked.insert(name, text)),
-                _ => mistakes.push(format!("argument {name:?} must be a string")),
-            }
-        }
-        if mistakes.is_empty() { Ok(checked) } else { Err(mistakes.join("; ")) }
+        Ok(())
     }
 }
 
@@ -221,18 +213,32 @@ pub(crate) fn get(inbound: InboundRequest, _headers: &dyn HeaderValues) -> Dispa
     let Some(name) = params.text("name") else {
         return inbound.refuse(&ProtocolError::invalid_params(METHOD, "`name` must be a string"));
     };
-    let Some(entry) = inbound.server.catalog.snapshot().prompt(&name) else {
+    let Some(entry) = inbound.visible_entries().prompt(&name) else {
         let error = ProtocolError::UnknownPrompt(name.into_owned());
         return inbound.refuse_not_found(error);
     };
-    let given = params.get("arguments").and_then(|raw| raw.decode().ok());
-    let arguments = match entry.validates.then(|| entry.check(given)).transpose() {
-        Ok(arguments) => arguments.map(|arguments| json!(arguments)),
-        Err(mistakes) => return inbound.refuse(&ProtocolError::invalid_params(METHOD, mistakes)),
-    };
+    let mut arguments = None;
+    if let Some(description) = &entry.arguments {
+        let given = match params.get("arguments").and_then(|raw| raw.decode().ok()) {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(given)) => given,
+            Some(_) => {
+                let error = ProtocolError::invalid_params(METHOD, "`arguments` must be an object");
+                return inbound.refuse(&error);
+            }
+        };
+        match description.check(given) {
+            Ok(checked) => arguments = Some(checked),
+            Err(violations) => {
+                let text = format!("Invalid arguments for prompt {:?}:\n{violations}", entry.definition.name);
+                // Its lines are short, so the whole text is not shortened.
+                return inbound.refuse(&ProtocolError::Other(ErrorObject::new(INVALID_PARAMS, text)));
+            }
+        }
+    }
     let timeout = entry.timeout.unwrap_or(inbound.server.limits.call_timeout);
     let call = Call::new(inbound, CallTarget::Prompt(entry.definition.name.clone()));
-    RunningCall::start(call, METHOD, timeout, false, |context| {
+    RunningCall::start(call, METHOD, timeout, TaskStart::Never, |context| {
         if context.call().server().hooks.is_empty() {
             return (entry.run)(CallParts::with_text_arguments(context, arguments));
         }

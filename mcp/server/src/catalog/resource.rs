@@ -9,6 +9,7 @@ use std::time::Duration;
 use bindpost_mcp_protocol::lifecycle::Icon;
 use bindpost_mcp_protocol::{
     Annotations, Meta, ReadResourceResult, Resource, ResourceContents, ResourceTemplate, Revision,
+    ShapeForRevision,
 };
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -17,7 +18,7 @@ use serde_json::Value;
 
 use crate::auth::AccessRule;
 use crate::call::answer::EncodedResponse;
-use crate::call::{Call, CallTarget, HandlerFuture, HandlerOutput, RunningCall};
+use crate::call::{Call, CallTarget, HandlerFuture, HandlerOutput, RunningCall, TaskStart};
 use crate::catalog::completion::{ArgumentCompleter, Completer};
 use crate::catalog::entry::entry_methods;
 use crate::catalog::uri_template::UriTemplate;
@@ -26,7 +27,8 @@ use crate::error::{ProtocolError, ToolError};
 use crate::handler::extract::{CallParts, Handler, Json};
 use crate::handler::signature::Signature;
 use crate::hooks::OperationEntry;
-use crate::server::{CachePolicy, ServerState};
+use crate::result_envelope::{CachePolicy, PerPolicy};
+use crate::server::ServerState;
 use crate::transport::HeaderValues;
 
 /// The handler of a resource or a template. Its second parameter is the media type of the entry.
@@ -72,13 +74,39 @@ pub struct ResourceEntry {
     origin: &'static Location<'static>,
     timeout: Option<Option<Duration>>,
     run: Run,
-    fixed: Option<Arc<FixedText>>,
+    fixed: Option<Arc<FixedContents>>,
+    /// Whether the resource is a file of a skill. [`Catalog::replace`](crate::Catalog::replace) keeps those.
+    pub(crate) is_skill_file: bool,
+    /// Whether the resource is the page of a tool.
+    pub(crate) is_page: bool,
 }
 
-/// A constant text and its encoded results.
-struct FixedText {
-    text: String,
-    results: [OnceLock<Bytes>; Revision::ALL.len()],
+/// Constant contents and their encoded results.
+struct FixedContents {
+    contents: Arc<ResourceContents>,
+    results: PerPolicy<[OnceLock<Bytes>; Revision::ALL.len()]>,
+}
+
+impl FixedContents {
+    fn new(contents: Arc<ResourceContents>) -> Arc<FixedContents> {
+        Arc::new(FixedContents { contents, results: Default::default() })
+    }
+}
+
+/// The result of a handler with constant contents. The URI and the media type are those of the entry.
+struct SharedContents(Arc<ResourceContents>);
+
+impl IntoResourceResult for SharedContents {
+    fn into_resource_result(
+        self,
+        uri: &str,
+        mime_type: Option<&str>,
+    ) -> Result<ReadResourceResult, ToolError> {
+        let mut contents = ResourceContents::clone(&self.0);
+        contents.uri = uri.to_owned();
+        contents.mime_type = mime_type.map(str::to_owned);
+        contents.into_resource_result(uri, mime_type)
+    }
 }
 
 impl std::fmt::Debug for ResourceEntry {
@@ -119,17 +147,29 @@ impl ResourceEntry {
             timeout: None,
             run: erase(run),
             fixed: None,
+            is_skill_file: false,
+            is_page: false,
         }
     }
 
     /// Returns a resource with a constant text.
     #[track_caller]
     pub fn text(uri: impl Into<String>, name: impl Into<String>, text: impl Into<String>) -> ResourceEntry {
-        let fixed = Arc::new(FixedText { text: text.into(), results: Default::default() });
-        let text = fixed.clone();
+        ResourceEntry::with_contents(uri, name, ResourceContents::text("", text))
+    }
+
+    /// Returns a resource with constant contents. Their URI and media type are those of the entry.
+    #[track_caller]
+    pub(crate) fn with_contents(
+        uri: impl Into<String>,
+        name: impl Into<String>,
+        contents: ResourceContents,
+    ) -> ResourceEntry {
+        let contents = Arc::new(contents);
+        let fixed = FixedContents::new(contents.clone());
         let entry = ResourceEntry::new(uri, name, move || {
-            let text = text.clone();
-            async move { text.text.clone() }
+            let contents = SharedContents(contents.clone());
+            async move { contents }
         });
         ResourceEntry { fixed: Some(fixed), ..entry }
     }
@@ -158,16 +198,28 @@ impl ResourceEntry {
         self
     }
 
-    /// Returns the encoded result of a resource with a constant text.
-    pub(crate) fn fixed_result(&self, revision: Revision, server: &ServerState) -> Option<Bytes> {
+    /// Returns whether this text is the constant contents of the resource.
+    pub(crate) fn has_text(&self, text: &str) -> bool {
+        self.fixed.as_ref().is_some_and(|fixed| fixed.contents.text.as_deref() == Some(text))
+    }
+
+    /// Returns the encoded result of a resource with constant contents.
+    pub(crate) fn fixed_result(
+        &self,
+        revision: Revision,
+        server: &ServerState,
+        cache: CachePolicy,
+    ) -> Option<Bytes> {
         let fixed = self.fixed.as_ref()?;
-        let result = fixed.results[revision.index()].get_or_init(|| {
+        let result = fixed.results.get(cache)[revision.index()].get_or_init(|| {
             let Resource { uri, mime_type, .. } = &self.definition;
-            let contents = ResourceContents::text(uri, &fixed.text);
-            let contents = ResourceContents { mime_type: mime_type.clone(), ..contents };
+            let mut contents = ResourceContents::clone(&fixed.contents);
+            contents.uri.clone_from(uri);
+            contents.mime_type.clone_from(mime_type);
+            contents.shape(revision);
             let result = ReadResourceResult { contents: vec![contents], ..ReadResourceResult::default() };
             let mut out = Vec::new();
-            server.write_complete(&mut out, revision, &result, None, CachePolicy::AsSet);
+            server.write_complete(&mut out, revision, &result, None, cache);
             out.into()
         });
         Some(result.clone())
@@ -176,7 +228,7 @@ impl ResourceEntry {
     pub(crate) fn compile(&mut self) -> Result<(), String> {
         // Encoded results belong to one server, but a clone of the entry may be added to another.
         if let Some(fixed) = &mut self.fixed {
-            *fixed = Arc::new(FixedText { text: fixed.text.clone(), results: Default::default() });
+            *fixed = FixedContents::new(fixed.contents.clone());
         }
         let uri = &self.definition.uri;
         let scheme = uri.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
@@ -343,6 +395,11 @@ impl TemplateEntry {
         Ok(())
     }
 
+    /// Returns the names of the variables, or `None` if a function of the server matches the URIs.
+    pub(crate) fn known_variables(&self) -> Option<Vec<&str>> {
+        Some(self.template.as_ref()?.variables().collect())
+    }
+
     /// Returns whether both templates match the same URIs.
     pub(crate) fn covers_the_same(&self, other: &TemplateEntry) -> bool {
         match (&self.template, &other.template) {
@@ -404,15 +461,16 @@ pub(crate) fn read(inbound: InboundRequest, _headers: &dyn HeaderValues) -> Disp
     let Some(uri) = inbound.request.params().text("uri") else {
         return inbound.refuse(&ProtocolError::invalid_params(METHOD, "`uri` must be a string"));
     };
-    let snapshot = inbound.server.catalog.snapshot();
+    let visible = inbound.visible_entries();
+    let cache = inbound.server.cache_policy(&inbound.exchange.caller);
     if inbound.server.hooks.is_empty()
-        && let Some(entry) = snapshot.resource(&uri)
-        && let Some(result) = entry.fixed_result(inbound.revision(), &inbound.server)
+        && let Some(entry) = visible.resource(&uri)
+        && let Some(result) = entry.fixed_result(inbound.revision(), &inbound.server, cache)
     {
         return DispatchOutcome::Answer(EncodedResponse::from_shared_result(&inbound.request.id, result));
     }
     let uri = uri.into_owned();
-    let Some(readable) = snapshot.find_readable(&uri) else {
+    let Some(readable) = visible.find_readable(&uri) else {
         return inbound.refuse_not_found(ProtocolError::UnknownResource(uri));
     };
     let timeout = readable.timeout.unwrap_or(inbound.server.limits.call_timeout);
@@ -420,7 +478,7 @@ pub(crate) fn read(inbound: InboundRequest, _headers: &dyn HeaderValues) -> Disp
     let arguments = takes_arguments
         .then(|| variables.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect());
     let call = Call::new(inbound, CallTarget::Resource { uri, variables });
-    RunningCall::start(call, METHOD, timeout, false, |context| {
+    RunningCall::start(call, METHOD, timeout, TaskStart::Never, |context| {
         if context.call().server().hooks.is_empty() {
             return run(CallParts::with_text_arguments(context, arguments), mime_type);
         }

@@ -6,21 +6,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bindpost_mcp_protocol::header::HeaderArgument;
+use bindpost_mcp_protocol::jsonrpc::INVALID_PARAMS;
 use bindpost_mcp_protocol::lifecycle::Icon;
-use bindpost_mcp_protocol::{CallToolResult, Content, Meta, Tool, ToolAnnotations};
+use bindpost_mcp_protocol::{CallToolResult, Content, ErrorObject, Meta, Tool, ToolAnnotations, ToolSchema};
 use futures_util::TryFutureExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::auth::AccessRule;
-use crate::call::{Call, CallTarget, HandlerFuture, HandlerOutput, RunningCall};
+use crate::call::task_requests::requests_task;
+use crate::call::{Call, CallTarget, HandlerFuture, HandlerOutput, RunningCall, TaskStart};
+use crate::catalog::app_page::AppPage;
 use crate::catalog::entry::entry_methods;
 use crate::dispatch::{DispatchOutcome, InboundRequest};
 use crate::error::{ProtocolError, ToolError};
 use crate::handler::extract::{CallParts, Handler, Json};
 use crate::handler::returns::to_json;
-use crate::handler::schema::{self, CompiledSchema};
+use crate::handler::schema::{self, CompiledSchema, UnknownMembers};
 use crate::handler::signature::Signature;
 use crate::hooks::OperationEntry;
 use crate::peer::session::declares_extension;
@@ -28,7 +31,8 @@ use crate::transport::HeaderValues;
 
 type Run = dyn Fn(CallParts) -> HandlerFuture + Send + Sync;
 
-/// Whether a call of a tool runs as a task.
+/// Whether a call of a tool runs as a task. A client supports tasks by the tasks extension of 2026-07-28. In 2025-11-25 it
+/// requests one with each call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TaskSupport {
     /// Never, except when the handler calls [`Context::go_on_as_task`](crate::Context::go_on_as_task).
@@ -46,6 +50,7 @@ pub struct ToolEntry {
     pub(crate) definition: Tool,
     pub(crate) timeout: Option<Option<Duration>>,
     pub(crate) task_support: TaskSupport,
+    pub(crate) answer_after: Option<Duration>,
     pub(crate) access: Arc<AccessRule>,
     pub(crate) signature: Signature,
     origin: &'static Location<'static>,
@@ -59,6 +64,9 @@ pub struct ToolEntry {
     input: Option<Arc<CompiledSchema>>,
     output: Option<Arc<CompiledSchema>>,
     header_arguments: Vec<HeaderArgument>,
+    pub(crate) page: Option<AppPage>,
+    /// Whether the model does not see the tool.
+    pub(crate) is_for_pages: bool,
     run: Arc<Run>,
 }
 
@@ -109,9 +117,10 @@ impl ToolEntry {
         let run =
             move |parts: CallParts| -> HandlerFuture { Box::pin(run(parts).map_ok(HandlerOutput::Tool)) };
         ToolEntry {
-            definition: Tool { name: name.into(), input_schema: signature.schema(), ..Tool::default() },
+            definition: Tool { name: name.into(), ..Tool::default() },
             timeout: None,
             task_support: TaskSupport::Never,
+            answer_after: None,
             access: Arc::default(),
             signature,
             origin: Location::caller(),
@@ -123,20 +132,22 @@ impl ToolEntry {
             input: None,
             output: None,
             header_arguments: Vec::new(),
+            page: None,
+            is_for_pages: false,
             run: Arc::new(run),
         }
     }
 
     /// Sets the schema of the arguments, instead of the one derived from the handler's types.
     pub fn input_schema(mut self, schema: Value) -> ToolEntry {
-        self.definition.input_schema = schema;
+        self.definition.input_schema = schema.into();
         self.is_derived = false;
         self
     }
 
     /// Sets the schema of the structured content, instead of the one derived from the handler's types.
     pub fn output_schema(mut self, schema: impl Into<Option<Value>>) -> ToolEntry {
-        self.definition.output_schema = schema.into();
+        self.definition.output_schema = schema.into().map(ToolSchema::from);
         self
     }
 
@@ -182,6 +193,22 @@ impl ToolEntry {
         self
     }
 
+    /// Answers clients that do not know tasks when a call has run for this time. They get the id of a task, and fetch the
+    /// result with the tool [`ToolEntry::task_result`], which the server must have. The tool must run as a task where that
+    /// is possible ([`TaskSupport::WhenPossible`]), and have no output schema, which such an answer would break.
+    pub fn answer_after(mut self, time: Duration) -> ToolEntry {
+        self.answer_after = Some(time);
+        self
+    }
+
+    /// Allows arguments that the handler does not declare, and unknown members of its arguments. They are
+    /// ignored, and the input schema has no `additionalProperties: false`. By default they are rejected with
+    /// the nearest known name. A type with `#[serde(deny_unknown_fields)]` still rejects them.
+    pub fn allow_unknown_arguments(mut self) -> ToolEntry {
+        self.signature = self.signature.allow_unknown_arguments();
+        self
+    }
+
     /// Disables the validation of arguments against the schema. The handler has to check them.
     pub fn without_validation(mut self) -> ToolEntry {
         self.validates = false;
@@ -221,7 +248,23 @@ impl ToolEntry {
         if self.checks_name && !fits {
             return Err("a tool's name has 1 to 128 letters, digits, `_`, `-`, `.` or `/`".to_owned());
         }
+        if self.answer_after.is_some()
+            && (self.task_support != TaskSupport::WhenPossible || self.definition.output_schema.is_some())
+        {
+            let reason = "`answer_after` needs `TaskSupport::WhenPossible` and no output schema";
+            return Err(reason.to_owned());
+        }
         self.signature.check()?;
+        self.describe_page();
+        self.describe_tasks();
+        if self.is_derived {
+            // Only this validation rejects unknown arguments.
+            let unknown = match self.validates && self.checked_by.is_none() {
+                true => self.signature.unknown_members(),
+                false => UnknownMembers::Allowed,
+            };
+            self.definition.input_schema = self.signature.schema_for_clients(unknown).into();
+        }
         let schema = &self.definition.input_schema;
         if schema.get("type").and_then(Value::as_str) != Some("object") {
             let reason = "the input schema must have \"type\": \"object\" at its root; an enum or a list goes into a \
@@ -236,8 +279,9 @@ impl ToolEntry {
         if self.validates {
             let compiled = match &self.checked_by {
                 Some(schema) => CompiledSchema::compile(schema),
-                None if self.is_derived && !self.signature.allows_unknown_arguments() => {
-                    CompiledSchema::compile_derived(&self.signature.derived_schema())
+                None if self.is_derived => {
+                    let unknown = self.signature.unknown_members();
+                    CompiledSchema::compile_derived(&self.signature.derived_schema(), unknown)
                 }
                 None => CompiledSchema::compile(schema),
             };
@@ -250,6 +294,16 @@ impl ToolEntry {
             self.output = Some(Arc::new(compiled));
         }
         Ok(())
+    }
+
+    /// Tells clients of 2025-11-25 whether they may request a task.
+    fn describe_tasks(&mut self) {
+        let support = match self.task_support {
+            TaskSupport::Never => return,
+            TaskSupport::WhenPossible => "optional",
+            TaskSupport::Required => "required",
+        };
+        self.definition.execution.get_or_insert_default().task_support = Some(support.to_owned());
     }
 
     /// Returns how a result violates the output schema, or `None` if it is valid.
@@ -290,7 +344,7 @@ pub(crate) fn call(inbound: InboundRequest, headers: &dyn HeaderValues) -> Dispa
     let Some(name) = params.text("name") else {
         return inbound.refuse(&ProtocolError::invalid_params(METHOD, "`name` must be a string"));
     };
-    let Some(entry) = inbound.server.catalog.snapshot().tool(&name) else {
+    let Some(entry) = inbound.visible_entries().tool(&name) else {
         let error = ProtocolError::UnknownTool(name.into_owned());
         return inbound.refuse_not_found(error);
     };
@@ -302,13 +356,17 @@ pub(crate) fn call(inbound: InboundRequest, headers: &dyn HeaderValues) -> Dispa
         }
     };
 
+    let requests_task = match requests_task(&inbound, &entry) {
+        Ok(requests_task) => requests_task,
+        Err(error) => return inbound.refuse(&error),
+    };
     let needs_value = entry.input.is_some() || !entry.header_arguments.is_empty();
     let decode = || arguments.map_or_else(|| Ok(json!({})), |raw| raw.decode());
-    let arguments: Option<Value> = match needs_value.then(decode).transpose() {
+    let mut arguments: Option<Value> = match needs_value.then(decode).transpose() {
         Ok(arguments) => arguments,
         Err(error) => return inbound.refuse(&ProtocolError::invalid_params(METHOD, error.to_string())),
     };
-    if let Some(arguments) = &arguments {
+    if let Some(arguments) = &mut arguments {
         if !entry.header_arguments.is_empty()
             && headers.has_headers()
             && !inbound.exchange.peer.revision().has_handshake()
@@ -323,36 +381,41 @@ pub(crate) fn call(inbound: InboundRequest, headers: &dyn HeaderValues) -> Dispa
                 return inbound.refuse(&ProtocolError::HeaderMismatch(error));
             }
         }
-        if let Some(schema) = &entry.input
-            && let Err(violations) = schema.check(arguments)
-        {
-            let text = format!("Invalid arguments for tool {:?}:\n{violations}", entry.definition.name);
-            return inbound.answer(CallToolResult::error(text));
+        if let Some(schema) = &entry.input {
+            schema.normalize(arguments);
+            if let Err(violations) = schema.check(arguments) {
+                let text = format!("Invalid arguments for tool {:?}:\n{violations}", entry.definition.name);
+                if requests_task {
+                    // The client expects a task, not a result.
+                    return inbound.refuse(&ProtocolError::Other(ErrorObject::new(INVALID_PARAMS, text)));
+                }
+                return inbound.answer(CallToolResult::error(text));
+            }
         }
     }
 
     let timeout = entry.timeout.unwrap_or(inbound.server.limits.call_timeout);
     let run = entry.run.clone();
     let hooked = (!inbound.server.hooks.is_empty()).then(|| OperationEntry::Tool(entry.clone()));
-    let task_support = entry.task_support;
-    if task_support == TaskSupport::Required && inbound.revision().has_handshake() {
+    let (task_support, answer_after) = (entry.task_support, entry.answer_after);
+    if task_support == TaskSupport::Required && !requests_task && inbound.revision().has_handshake() {
         let text = format!(
-            "Tool {:?} runs only as a task; use revision 2026-07-28 and the tasks extension",
+            "Tool {:?} runs only as a task; use revision 2025-11-25, or 2026-07-28 with the tasks extension",
             entry.definition.name
         );
         return inbound.answer(CallToolResult::error(text));
     }
     let call = Call::new(inbound, CallTarget::Tool(entry));
-    let as_task = match task_support {
-        TaskSupport::Never => false,
-        TaskSupport::WhenPossible => call.can_be_task(),
-        TaskSupport::Required if call.can_be_task() => true,
+    let task_start = match task_support {
+        TaskSupport::Never => TaskStart::Never,
+        TaskSupport::WhenPossible | TaskSupport::Required if call.can_be_task() => TaskStart::AtOnce,
+        TaskSupport::WhenPossible => answer_after.map_or(TaskStart::Never, TaskStart::After),
         TaskSupport::Required => {
             let required = json!({"extensions": {bindpost_mcp_protocol::meta::TASKS_EXTENSION: {}}});
             return call.refuse(&ProtocolError::MissingCapability(required));
         }
     };
-    RunningCall::start(call, METHOD, timeout, as_task, |context| match hooked {
+    RunningCall::start(call, METHOD, timeout, task_start, |context| match hooked {
         None => run(CallParts::new(context, arguments)),
         Some(entry) => {
             let hooks = context.call().server().hooks.clone();
@@ -362,12 +425,19 @@ pub(crate) fn call(inbound: InboundRequest, headers: &dyn HeaderValues) -> Dispa
 }
 
 impl Call {
-    /// Returns whether this call may run as a task: the server has tasks enabled and the
-    /// client declared them.
+    /// Returns whether this call may run as a task: the server has tasks enabled, and the client declared the
+    /// extension or, in 2025-11-25, requested a task.
     pub(crate) fn can_be_task(&self) -> bool {
-        !self.revision().has_handshake()
-            && self.server().tasks.is_some()
-            && declares_extension(&self.capabilities(), bindpost_mcp_protocol::meta::TASKS_EXTENSION)
+        if self.server().tasks.is_none() {
+            return false;
+        }
+        match self.revision() {
+            revision if revision.has_task_requests() => {
+                self.params().get("task").is_some_and(|task| task.is_object())
+            }
+            revision if revision.has_handshake() => false,
+            _ => declares_extension(&self.capabilities(), bindpost_mcp_protocol::meta::TASKS_EXTENSION),
+        }
     }
 }
 

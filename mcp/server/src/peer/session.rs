@@ -231,7 +231,8 @@ impl Session {
     /// Returns the number of running calls.
     pub fn running_calls(&self) -> usize {
         self.with_existing_activity(|live| {
-            live.running.retain(|call| call.strong_count() > 0);
+            // A task needs no answer, and has limits of its own.
+            live.running.retain(|call| call.upgrade().is_some_and(|call| call.is_awaited()));
             live.running.len()
         })
     }
@@ -260,7 +261,9 @@ impl Session {
             live.asked.clear();
             (std::mem::take(&mut live.running), live.unsolicited.take())
         });
-        running.iter().filter_map(Weak::upgrade).for_each(|call| call.cancel());
+        // A task outlives the session in which it was requested.
+        let running = running.iter().filter_map(Weak::upgrade).filter(|call| call.is_awaited());
+        running.for_each(|call| call.cancel());
         if let Some(stream) = unsolicited {
             stream.end();
         }

@@ -5,9 +5,11 @@
 //! the rest.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -118,6 +120,15 @@ pub enum StreamRead {
     Replaced,
 }
 
+/// A thread that waits for room.
+struct ParkedThread(Thread);
+
+impl Wake for ParkedThread {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
 /// Why a message was not written.
 #[derive(Debug, PartialEq, Eq)]
 enum PushError {
@@ -187,6 +198,28 @@ impl MessageStream {
             if tokio::time::timeout_at(until, room).await.is_err() {
                 self.give_up_reader();
                 return self.push(&message, false).is_ok();
+            }
+        }
+    }
+
+    /// Writes a message like [`send`](MessageStream::send), on a thread that may block.
+    pub fn send_blocking(&self, message: &Bytes) -> bool {
+        let until = Instant::now() + self.limits.blocked;
+        let waker = Waker::from(Arc::new(ParkedThread(thread::current())));
+        loop {
+            let mut room = pin!(self.room.notified());
+            match self.push(message, false) {
+                Ok(()) => return true,
+                Err(PushError::Ended) => return false,
+                Err(PushError::Full) => {}
+            }
+            while room.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    self.give_up_reader();
+                    return self.push(message, false).is_ok();
+                }
+                thread::park_timeout(left);
             }
         }
     }
@@ -512,6 +545,24 @@ mod tests {
         assert!(!stream.try_send("c".into()));
         assert!(!stream.send("c".into()).await);
         assert_eq!(pop(&stream, reader).await, StreamRead::Replaced);
+        assert!(stream.has_ended());
+    }
+
+    #[tokio::test]
+    async fn a_thread_waits_for_a_slow_reader_and_then_detaches_it() {
+        let limits =
+            StreamLimits { unread_messages: 1, blocked: Duration::from_secs(1), ..StreamLimits::default() };
+        let stream = MessageStream::new(limits, ample());
+        let reader = stream.attach(None).unwrap();
+        let writer = stream.clone();
+        let written = thread::spawn(move || {
+            [b"a", b"b", b"c", b"d"].map(|text| writer.send_blocking(&Bytes::from_static(text)))
+        });
+        for (number, text) in [(1, "a"), (2, "b")] {
+            assert_eq!(pop(&stream, reader).await, message(number, text));
+        }
+        // The third one fills the stream, and nothing reads it any more.
+        assert_eq!(written.join().unwrap(), [true, true, true, false]);
         assert!(stream.has_ended());
     }
 

@@ -1,11 +1,11 @@
 //! Change notifications to sessions and to `subscriptions/listen` requests.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bindpost_mcp_protocol::lifecycle::SubscriptionFilter;
-use bindpost_mcp_protocol::tasks::Task;
+use bindpost_mcp_protocol::tasks::{LegacyTask, Task};
 use bindpost_mcp_protocol::{Params, RequestId, jsonrpc, meta};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -29,7 +29,10 @@ pub(crate) enum ChangeNotification<'a> {
     Prompts,
     Resources,
     Resource(&'a str),
+    /// For listeners of the tasks extension.
     Task(&'a Task),
+    /// For the session in which a task was requested (2025-11-25).
+    TaskOfSession(&'a Weak<Session>, &'a Task),
 }
 
 impl ChangeNotification<'_> {
@@ -40,6 +43,7 @@ impl ChangeNotification<'_> {
             ChangeNotification::Resources => "notifications/resources/list_changed",
             ChangeNotification::Resource(_) => "notifications/resources/updated",
             ChangeNotification::Task(_) => "notifications/tasks",
+            ChangeNotification::TaskOfSession(..) => "notifications/tasks/status",
         }
     }
 
@@ -50,6 +54,7 @@ impl ChangeNotification<'_> {
             }
             ChangeNotification::Resource(uri) => json!({"uri": uri}),
             ChangeNotification::Task(task) => json!(task),
+            ChangeNotification::TaskOfSession(_, task) => json!(LegacyTask::from(*task)),
         };
         match params {
             Value::Object(params) => params,
@@ -81,11 +86,16 @@ enum ListenerOwner {
 impl SubscriptionHub {
     /// Notifies all interested listeners. A listener whose stream is full misses the notification.
     pub(crate) fn announce(&self, change: &ChangeNotification<'_>) {
+        self.announce_to(change, |_| true);
+    }
+
+    /// Notifies all interested listeners of the callers that `reaches` accepts. It runs with the hub locked.
+    pub(crate) fn announce_to(&self, change: &ChangeNotification<'_>, reaches: impl Fn(&Caller) -> bool) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| listener.stream.upgrade().is_some_and(|stream| !stream.has_ended()));
         // A session may have several streams. Each message goes to one: the newest with a reader.
         let mut targets: HashMap<*const Session, Arc<MessageStream>> = HashMap::new();
-        for listener in listeners.iter() {
+        for listener in listeners.iter().filter(|listener| listener.who.is_caller(&reaches)) {
             let Some(stream) = listener.stream.upgrade() else { continue };
             match &listener.who {
                 ListenerOwner::Session(session) => {
@@ -109,6 +119,16 @@ impl SubscriptionHub {
                 stream.try_send(message);
             }
         }
+    }
+
+    /// Returns the callers of all listeners.
+    pub(crate) fn callers(&self) -> HashSet<Caller> {
+        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let callers = listeners.iter().filter_map(|listener| match &listener.who {
+            ListenerOwner::Session(session) => Some(session.upgrade()?.caller().clone()),
+            ListenerOwner::Request { caller, .. } => Some(caller.clone()),
+        });
+        callers.collect()
     }
 
     /// Returns the resources that have subscribers.
@@ -183,6 +203,15 @@ impl Server {
 }
 
 impl ListenerOwner {
+    fn is_caller(&self, accepts: impl Fn(&Caller) -> bool) -> bool {
+        match self {
+            ListenerOwner::Session(session) => {
+                session.upgrade().is_some_and(|session| accepts(session.caller()))
+            }
+            ListenerOwner::Request { caller, .. } => accepts(caller),
+        }
+    }
+
     /// Returns the notification for this listener, if it subscribed to the change.
     fn notification_for(&self, change: &ChangeNotification<'_>) -> Option<Bytes> {
         match self {
@@ -193,6 +222,7 @@ impl ListenerOwner {
                     | ChangeNotification::Resources => true,
                     ChangeNotification::Resource(uri) => session.upgrade()?.subscribes_to(uri),
                     ChangeNotification::Task(_) => false,
+                    ChangeNotification::TaskOfSession(owner, _) => session.ptr_eq(owner),
                 };
                 wanted.then(|| {
                     let params = change.params();
@@ -209,6 +239,7 @@ impl ListenerOwner {
                         filter.resource_subscriptions.iter().any(|wanted| wanted == uri)
                     }
                     ChangeNotification::Task(task) => filter.task_ids.contains(&task.task_id),
+                    ChangeNotification::TaskOfSession(..) => false,
                 };
                 wanted.then(|| {
                     let mut params = change.params();
@@ -226,7 +257,7 @@ pub(crate) fn subscribe(inbound: InboundRequest, _headers: &dyn HeaderValues) ->
     let Some(uri) = inbound.request.params().text("uri") else {
         return inbound.refuse(&ProtocolError::invalid_params(METHOD, "`uri` must be a string"));
     };
-    if !inbound.server.catalog.snapshot().has_resource(&uri) {
+    if !inbound.visible_entries().has_resource(&uri) {
         let error = ProtocolError::UnknownResource(uri.into_owned());
         return inbound.refuse_not_found(error);
     }
@@ -331,8 +362,8 @@ impl Call {
         filter.tools_list_changed &= server.capabilities.tools.is_some();
         filter.prompts_list_changed &= server.capabilities.prompts.is_some();
         filter.resources_list_changed &= server.capabilities.resources.is_some();
-        let snapshot = server.catalog.snapshot();
-        filter.resource_subscriptions.retain(|uri| snapshot.has_resource(uri));
+        let visible = server.catalog.visible_to(self.caller());
+        filter.resource_subscriptions.retain(|uri| visible.has_resource(uri));
         match &server.tasks {
             Some(tasks) => filter.task_ids.retain(|id| tasks.belongs_to(id, self.caller())),
             None => filter.task_ids.clear(),

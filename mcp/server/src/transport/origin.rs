@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bindpost_mcp_protocol::Revision;
+
 use crate::auth::Caller;
 use crate::peer::Peer;
 use crate::peer::stream::MessageStream;
@@ -16,6 +18,8 @@ pub struct RequestOrigin {
     pub caller: Caller,
     /// Where messages that belong to this request go.
     pub delivery: DeliveryTarget,
+    /// What the transport can carry besides responses.
+    pub abilities: TransportAbilities,
     /// Which entries lists show.
     pub listing: ListVisibility,
     /// Whether authentication is enabled. If it is, a list of resources is shown to permitted callers only.
@@ -26,7 +30,7 @@ pub struct RequestOrigin {
 
 impl RequestOrigin {
     /// Returns the caller if lists show only the entries it may use.
-    pub(crate) fn visible_to(&self) -> Option<&Caller> {
+    pub(crate) fn listed_for(&self) -> Option<&Caller> {
         (self.listing == ListVisibility::Permitted).then_some(&self.caller)
     }
 
@@ -44,6 +48,31 @@ pub enum ListVisibility {
     All,
     /// The entries that the caller may use.
     Permitted,
+}
+
+/// What a transport can carry besides responses. The server offers to a client only what reaches it:
+/// without notifications, `initialize` and `server/discover` declare no `listChanged`, `subscribe` and
+/// `logging`, and the methods that belong to them are unknown.
+///
+/// Legacy revisions need both abilities for notifications, modern ones only streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransportAbilities {
+    /// The handshake of a legacy revision opens a session to which later requests belong.
+    pub sessions: bool,
+    /// The server can send messages of its own: on a stream, or on a bidirectional connection.
+    pub streams: bool,
+}
+
+impl TransportAbilities {
+    /// The abilities of a bidirectional connection with one client, like stdio.
+    pub const ALL: TransportAbilities = TransportAbilities { sessions: true, streams: true };
+    /// The abilities of a transport that carries one response for each request.
+    pub const NONE: TransportAbilities = TransportAbilities { sessions: false, streams: false };
+
+    /// Returns whether notifications reach a client of this revision.
+    pub(crate) fn notifies(self, revision: Revision) -> bool {
+        self.streams && (self.sessions || !revision.has_handshake())
+    }
 }
 
 /// The HTTP request that carried a message, without its body.

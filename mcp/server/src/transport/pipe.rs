@@ -25,7 +25,9 @@ use crate::peer::Peer;
 use crate::peer::session::Session;
 use crate::peer::stream::MessageStream;
 use crate::server::Server;
-use crate::transport::{DeliveryTarget, HttpRequest, ListVisibility, NoHeaders, RequestOrigin};
+use crate::transport::{
+    DeliveryTarget, HttpRequest, ListVisibility, NoHeaders, RequestOrigin, TransportAbilities,
+};
 
 /// The maximum number of messages in one batch. Its responses are sent together and can be far larger.
 const MAX_BATCH: usize = 100;
@@ -83,7 +85,20 @@ impl Pipe {
         self.receive_decoded(decoded).await;
     }
 
-    async fn receive_decoded(&mut self, decoded: Result<DecodedBody, DecodeError>) {
+    /// Sets which entries lists show, whether access rules apply, and the HTTP request of the next messages.
+    #[cfg(feature = "testing")]
+    pub(crate) fn set_access(
+        &mut self,
+        listing: ListVisibility,
+        guarded: bool,
+        http: Option<Arc<HttpRequest>>,
+    ) {
+        self.listing = listing;
+        self.guarded = guarded;
+        self.http = http;
+    }
+
+    pub(crate) async fn receive_decoded(&mut self, decoded: Result<DecodedBody, DecodeError>) {
         while self.running.try_join_next().is_some() {}
         match decoded {
             Ok(DecodedBody::One(message)) => self.receive_message(message).await,
@@ -180,6 +195,7 @@ impl Pipe {
             peer,
             caller: self.caller.clone(),
             delivery: DeliveryTarget::Shared(self.out.clone()),
+            abilities: TransportAbilities::ALL,
             listing: self.listing,
             guarded: self.guarded,
             http: self.http.clone(),

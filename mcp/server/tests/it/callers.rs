@@ -13,7 +13,8 @@ async fn ask(server: &Server, caller: Caller, method: &str, mut params: Value) -
         "io.modelcontextprotocol/clientCapabilities":
             {"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}},
     });
-    let mut client = TestClient::connect_as(server, caller);
+    // The states, not the access rules, are the subject.
+    let mut client = TestClient::builder(server).caller(caller).without_auth().connect_lazily();
     client.send(json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()).await;
     serde_json::from_slice(&client.next().await.unwrap()).unwrap()
 }

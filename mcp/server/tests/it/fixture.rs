@@ -2,6 +2,7 @@
 //!
 //! The files in `tests/conversations` depend on the names.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bindpost_mcp_server::protocol::client::{ElicitParams, ElicitResult, SampleParams};
@@ -12,10 +13,11 @@ use bindpost_mcp_server::protocol::{
 };
 use bindpost_mcp_server::{
     Args, AskError, CacheScope, Context, Elicitation, Handler, IntoToolResult, PromptEntry, ProtocolError,
-    ResourceEntry, Server, ServerBuilder, ServerLimits, TaskLimits, TaskSupport, TemplateEntry, ToolEntry,
-    ToolError,
+    ResourceEntry, Server, ServerBuilder, ServerLimits, Skill, SkillSet, TaskLimits, TaskSupport,
+    TemplateEntry, ToolEntry, ToolError, blocking,
 };
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 /// Returns the server that a conversation names.
 pub(crate) fn server(name: &str) -> Server {
@@ -34,6 +36,7 @@ pub(crate) fn server(name: &str) -> Server {
         }),
         "typed" => typed(builder),
         "hosted" => hosted(builder),
+        "skilled" => skilled(builder).page_size(2),
         "modest" => tools(builder).limits(ServerLimits { calls_per_session: 1, ..ServerLimits::default() }),
         other => panic!("there is no server {other:?}; add it to fixture.rs"),
     };
@@ -271,6 +274,22 @@ enum SeatKind {
     Terrace,
 }
 
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Review {
+    title: String,
+    #[schemars(range(min = 1, max = 5))]
+    stars: u8,
+    tone: Tone,
+    spoilers: Option<bool>,
+}
+
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Tone {
+    Kind,
+    Harsh,
+}
+
 /// Adds tools that ask the client with types and builders.
 fn typed(builder: ServerBuilder) -> ServerBuilder {
     builder
@@ -305,6 +324,16 @@ fn typed(builder: ServerBuilder) -> ServerBuilder {
             }
             all
         }))
+        .tool(plain("track_blocking", async |context: Context| {
+            let work = move || {
+                context.progress_blocking(0.5, Some(2.0), Some("begun"));
+                let all: String = context.track_blocking(["a", "b"]).collect();
+                context.debug_blocking("a detail");
+                context.error_blocking("an error");
+                all
+            };
+            blocking(work).await
+        }))
         .tool(plain("track_stream", async |context: Context| {
             let mut all = String::new();
             // A stream that does not know its length.
@@ -315,6 +344,10 @@ fn typed(builder: ServerBuilder) -> ServerBuilder {
                 all.push_str(part);
             }
             all
+        }))
+        .prompt(PromptEntry::new("review", async |Args(review): Args<Review>| {
+            let Review { title, stars, tone, spoilers } = review;
+            format!("{title}: {stars} stars, {tone:?}, {spoilers:?}")
         }))
         .tool(plain("folders", async |context: Context| {
             let answer = context.roots().await?;
@@ -373,9 +406,58 @@ fn changing(builder: ServerBuilder) -> ServerBuilder {
         }))
 }
 
+/// Waits until `let_go` was called with the name of the call.
+async fn until_gone(gone: Arc<watch::Sender<Vec<String>>>, context: &Context) -> Result<String, ToolError> {
+    let name: String = context.required_argument("name")?;
+    let _ = gone.subscribe().wait_for(|gone| gone.contains(&name)).await;
+    Ok(name)
+}
+
+/// Adds tools whose calls are answered early, until `let_go` lets them end.
+fn early_answers(builder: ServerBuilder) -> ServerBuilder {
+    let let_go = Arc::new(watch::Sender::new(Vec::<String>::new()));
+    let (waits, asks) = (let_go.clone(), let_go.clone());
+    let answer_after = Duration::from_millis(50);
+    builder
+        .tool(ToolEntry::task_result(Duration::from_secs(2)))
+        .tool(plain("let_go", move |context: Context| {
+            let let_go = let_go.clone();
+            async move {
+                let name = context.required_argument("name")?;
+                let_go.send_modify(|gone| gone.push(name));
+                Ok::<_, ToolError>("gone")
+            }
+        }))
+        .tool(
+            plain("job_waits", move |context: Context| {
+                let gone = waits.clone();
+                async move {
+                    match until_gone(gone, &context).await?.as_str() {
+                        "the coffee" => Err(ToolError::new("the coffee is out")),
+                        _ => Ok("done at last"),
+                    }
+                }
+            })
+            .task(TaskSupport::WhenPossible)
+            .answer_after(answer_after),
+        )
+        .tool(
+            plain("job_waits_and_asks", move |context: Context| {
+                let gone = asks.clone();
+                async move {
+                    until_gone(gone, &context).await?;
+                    context.progress(1.0, Some(2.0), Some("asking")).await;
+                    Ok::<_, ToolError>(greeting(&context).await?)
+                }
+            })
+            .task(TaskSupport::WhenPossible)
+            .answer_after(answer_after),
+        )
+}
+
 /// Adds tools that run as tasks.
 fn tasks(builder: ServerBuilder) -> ServerBuilder {
-    builder
+    early_answers(builder)
         .tasks(TaskLimits::default())
         .tool(plain("job", async || "done").task(TaskSupport::WhenPossible))
         .tool(
@@ -383,6 +465,11 @@ fn tasks(builder: ServerBuilder) -> ServerBuilder {
                 .task(TaskSupport::WhenPossible),
         )
         .tool(plain("job_only", async || "done").task(TaskSupport::Required))
+        .tool(
+            ToolEntry::new("job_named", async |Args(arguments): Args<Value>| text_of(&arguments, "name"))
+                .input_schema(object(json!({"name": {"type": "string"}}), &["name"]))
+                .task(TaskSupport::WhenPossible),
+        )
         .tool(
             plain("job_fails", async || Err::<(), _>(ToolError::new("the coffee is out")))
                 .task(TaskSupport::WhenPossible),
@@ -414,6 +501,15 @@ fn tasks(builder: ServerBuilder) -> ServerBuilder {
                 context.progress(1.0, None, None).await;
                 context.log(LogLevel::Error, None, "in a task").await;
                 "counted"
+            })
+            .task(TaskSupport::WhenPossible),
+        )
+        .tool(
+            plain("job_reports", async |context: Context| {
+                context.progress(1.0, Some(3.0), None).await;
+                greeting(&context).await?;
+                context.progress(2.0, Some(3.0), Some("reading")).await;
+                greeting(&context).await
             })
             .task(TaskSupport::WhenPossible),
         )
@@ -656,4 +752,23 @@ async fn two_names(context: Context) -> Result<String, ToolError> {
         context.remember(json!(names));
     }
     Ok(Value::from(names).to_string())
+}
+
+/// Adds three skills. One of them is in another one, and one has a file that is not text.
+pub(crate) fn skilled(builder: ServerBuilder) -> ServerBuilder {
+    let manifest =
+        |name: &str| format!("---\nname: {name}\ndescription: How to do {name}\n---\n\nCarefully.\n");
+    let skills = SkillSet::new()
+        .skill(
+            Skill::new("acme/refunds")
+                .file("SKILL.md", manifest("refunds"))
+                .file("templates/an email.md", "Dear customer\n")
+                .file("logo.png", [0x89, 0x50, 0x4e, 0x47, 0xff]),
+        )
+        .skill(Skill::new("acme/refunds/vouchers").file("SKILL.md", manifest("vouchers")))
+        .skill(
+            Skill::new("git-workflow")
+                .file("SKILL.md", "---\nname: git-workflow\ndescription: Commits\nlicense: MIT\n---\n"),
+        );
+    builder.skills(skills)
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail wherever it likes")]
 
+mod app_pages;
 mod callers;
 mod cleaning_up;
 mod conversations;
@@ -10,7 +11,11 @@ mod hooks;
 mod listing;
 mod narrowed;
 mod patterns;
+mod quotas;
 mod replaced;
+mod skills;
 mod stdio;
 mod suggestions;
+mod test_client;
+mod views;
 mod watching;

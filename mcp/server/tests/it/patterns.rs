@@ -131,7 +131,7 @@ fn invalid_patterns_are_rejected_at_registration() {
 async fn a_call_with_an_undecided_argument_is_rejected() {
     let schema =
         json!({"type": "object", "properties": {"code": {"type": "string", "pattern": "(?=a)(a|aa)*b$"}}});
-    let definition = Tool { name: "find".to_owned(), input_schema: schema, ..Tool::default() };
+    let definition = Tool { name: "find".to_owned(), input_schema: schema.into(), ..Tool::default() };
     let entry = ToolEntry::with_signature("find", Signature::new(), |_: CallParts| async {
         Ok(CallToolResult::text("found"))
     });
