@@ -4,7 +4,8 @@ use proc_macro2::{Span, TokenStream};
 use quote::ToTokens as _;
 use syn::ext::IdentExt as _;
 use syn::parse::{ParseStream, Parser as _};
-use syn::{Attribute, Expr, ExprArray, Ident, Lit, LitBool, LitStr, Meta, Token, parenthesized};
+use syn::spanned::Spanned as _;
+use syn::{Attribute, Expr, ExprArray, Ident, Lit, LitBool, LitStr, Meta, Token, parenthesized, parse_quote};
 
 use crate::mistakes::CompileErrors;
 
@@ -38,7 +39,16 @@ impl EntryKind {
         const NAMED: [&str; 8] =
             ["name", "description", "title", "timeout", "blocking", "icons", "meta", "rename_all"];
         let own: &[&str] = match self {
-            EntryKind::Tool => &["read_only", "destructive", "idempotent", "open_world", "task"],
+            EntryKind::Tool => &[
+                "read_only",
+                "destructive",
+                "idempotent",
+                "open_world",
+                "task",
+                "allow_unknown_arguments",
+                "ui",
+                "for_pages_only",
+            ],
             EntryKind::Resource => &["mime_type", "size"],
             EntryKind::ResourceList => return ACCESS.to_vec(),
             EntryKind::Prompt => &[],
@@ -71,6 +81,10 @@ pub(crate) struct EntryOptions {
     pub(crate) task: Option<TaskMode>,
     pub(crate) rename_all: Option<ArgumentCase>,
     pub(crate) blocking: bool,
+    pub(crate) allow_unknown_arguments: bool,
+    /// The file of a page, or an expression that returns one.
+    pub(crate) ui: Option<Expr>,
+    pub(crate) for_pages_only: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -173,7 +187,10 @@ impl EntryOptions {
             "user_roles" => self.user_roles = list(option, input)?,
             "roles" => self.roles = list(option, input)?,
             "blocking" => self.blocking = flag(option, input)?,
-            "timeout" => self.timeout = value(input)?,
+            "allow_unknown_arguments" => self.allow_unknown_arguments = flag(option, input)?,
+            "ui" => self.ui = value(input)?,
+            "for_pages_only" => self.for_pages_only = flag(option, input)?,
+            "timeout" => self.timeout = value(input)?.map(|value| duration(value, mistakes)),
             "icons" => self.icons = value(input)?,
             "meta" => {
                 let members;
@@ -290,7 +307,7 @@ impl ArgOptions {
                 match name.as_str() {
                     "name" => self.name = text(option, input)?,
                     "description" => self.description = value(input)?,
-                    "default" => self.default = value(input)?,
+                    "default" => self.default = value(input)?.map(typed_list),
                     "complete" => self.complete = value(input)?,
                     "required" => self.required = Some(flag(option, input)?),
                     _ => {
@@ -341,6 +358,39 @@ fn skip(input: ParseStream<'_>) -> syn::Result<()> {
 fn value(input: ParseStream<'_>) -> syn::Result<Option<Expr>> {
     input.parse::<Token![=]>()?;
     input.parse().map(Some)
+}
+
+/// Returns an expression for a duration such as `"30s"`. Other expressions stay as they are.
+fn duration(value: Expr, mistakes: &mut CompileErrors) -> Expr {
+    let Expr::Lit(literal) = &value else { return value };
+    if let Lit::Str(text) = &literal.lit
+        && let Some(milliseconds) = parse_milliseconds(&text.value())
+    {
+        return parse_quote!(::std::time::Duration::from_millis(#milliseconds));
+    }
+    let example = "`timeout` is a duration: `timeout = \"30s\"` with the unit ms, s, m or h, or `Duration::from_secs(30)`";
+    mistakes.add_at(literal.span(), example);
+    parse_quote!(::std::time::Duration::ZERO)
+}
+
+fn parse_milliseconds(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_at(text.find(|letter: char| !letter.is_ascii_digit())?);
+    let factor = match unit.trim() {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// Gives `[]` a type. The items make no difference, because there are none.
+fn typed_list(value: Expr) -> Expr {
+    match &value {
+        Expr::Array(list) if list.elems.is_empty() => parse_quote!(([] as [(); 0])),
+        _ => value,
+    }
 }
 
 fn text(option: &Ident, input: ParseStream<'_>) -> syn::Result<Option<LitStr>> {
@@ -423,6 +473,7 @@ fn unknown_option_message(name: &str, known: &[&str], attribute: &str) -> String
         "role" => Some("roles"),
         "icon" => Some("icons"),
         "rename" => Some("name"),
+        "page" | "app" | "html" | "widget" => Some("ui"),
         _ => known.iter().copied().find(|known| is_near(name, known)),
     };
     let meant = meant.filter(|meant| known.contains(meant));
@@ -442,8 +493,10 @@ fn is_near(written: &str, known: &str) -> bool {
     let same_start = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
     let rest = a.len().min(b.len()) - same_start;
     let same_end = a.iter().rev().zip(b.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
-    let (a, b) = (a.len() - same_start - same_end, b.len() - same_start - same_end);
-    a <= 1 && b <= 1 || a == 2 && b == 2
+    match (&a[same_start..a.len() - same_end], &b[same_start..b.len() - same_end]) {
+        ([one, two], [three, four]) => (one, two) == (four, three),
+        (a, b) => a.len() <= 1 && b.len() <= 1,
+    }
 }
 
 /// Returns the options of an attribute inside an `impl` block with `#[tools]`.

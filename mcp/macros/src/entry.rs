@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
-use syn::{Expr, Ident, ItemFn, LitStr, Member};
+use syn::{Expr, ExprLit, Ident, ItemFn, Lit, LitStr, Member};
 
 use crate::attributes::{ArgumentCase, EntryKind, EntryOptions, TaskMode, text_expr};
 use crate::function::{EntryFunction, FunctionScope};
@@ -113,7 +113,7 @@ pub(crate) fn entry(
     let run = if function.takes_self { quote!({ #share #run }) } else { run };
     let name = options.name.as_ref().map_or_else(|| function.ident.to_string(), LitStr::value);
     let name = name.trim_start_matches("r#");
-    let settings = settings(kind, options, function, mistakes);
+    let settings = settings(kind, name, options, function, mistakes);
     match kind {
         EntryKind::Tool => {
             check_tool_name(options, function, name, mistakes);
@@ -150,6 +150,7 @@ pub(crate) fn entry(
 /// Returns the builder calls for the options.
 fn settings(
     kind: EntryKind,
+    name: &str,
     options: &EntryOptions,
     function: &EntryFunction,
     mistakes: &mut CompileErrors,
@@ -225,8 +226,23 @@ fn settings(
         TaskMode::WhenPossible => quote!(.task(::bindpost::TaskSupport::WhenPossible)),
         TaskMode::Required => quote!(.task(::bindpost::TaskSupport::Required)),
     }));
+    calls.extend(options.allow_unknown_arguments.then(|| quote!(.allow_unknown_arguments())));
+    calls.extend(options.ui.iter().map(|ui| page(ui, name, mistakes)));
+    calls.extend(options.for_pages_only.then(|| quote!(.for_pages_only())));
     calls.extend(completers(kind, options, function, mistakes));
     quote!(#(#calls)*)
+}
+
+/// Returns the builder call for `ui`. The path of a file is relative to the source file.
+fn page(ui: &Expr, tool: &str, mistakes: &mut CompileErrors) -> TokenStream {
+    let Expr::Lit(ExprLit { lit: Lit::Str(file), .. }) = ui else { return quote!(.page(#ui)) };
+    if file.value().starts_with("ui://") {
+        let text = "`ui` is the file of the page, or an `AppPage`; for the resource of a page that the server has, \
+                    write `meta(\"ui\" = json!({\"resourceUri\": \"ui://…\"}))`";
+        mistakes.add_at(file.span(), text);
+    }
+    let uri = format!("ui://{tool}/page");
+    quote_spanned!(file.span()=> .page(::bindpost::AppPage::new(#uri, ::std::include_str!(#file))))
 }
 
 /// Returns the builder calls for `#[arg(complete = …)]`, whose value is a function or `self.method`.

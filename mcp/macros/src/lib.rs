@@ -41,6 +41,9 @@ use syn::{Path, Token, parse_macro_input};
 /// | `meta("example.com/key" = value)` | members of its `_meta` |
 /// | `task`, `task = "required"` | a call may run, or must run, as a task |
 /// | `rename_all = "camelCase"` | the case of argument names without `#[arg(name = "…")]` |
+/// | `ui = "chart.html"` | the page that hosts show with the results (MCP Apps): a file beside the source file, or an `AppPage` |
+/// | `for_pages_only` | only pages call the tool, not the model |
+/// | `allow_unknown_arguments` | arguments that the function does not have are ignored; default: they are rejected |
 ///
 /// `#[arg(…)]` on a parameter accepts `name`, `description`, `default`, `one_of`, `format`, `minimum`,
 /// `maximum`, `min_length`, `max_length`, `min_items`, `max_items`, `pattern`, `required`.

@@ -49,9 +49,12 @@ fn hello_entry() -> ::bindpost::ToolEntry {
         .scopes(["greetings.send"])
         .user_roles(["Host"])
         .roles(["Greeter"])
-        .timeout(Duration::from_secs(5))
+        .timeout(::std::time::Duration::from_millis(5000u64))
         .icons(["https://example.com/hello.png"])
         .with_meta("example.com/tag", "x")
         .task(::bindpost::TaskSupport::WhenPossible)
+        .allow_unknown_arguments()
+        .page(::bindpost::AppPage::new("ui://say.hello/page", ::std::include_str!("hello.html")))
+        .for_pages_only()
     }
 }

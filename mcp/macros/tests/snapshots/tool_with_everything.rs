@@ -7,11 +7,14 @@
     scopes = ["greetings.send"],
     user_roles = ["Host"],
     roles = ["Greeter"],
-    timeout = Duration::from_secs(5),
+    timeout = "5s",
     icons = ["https://example.com/hello.png"],
     meta("example.com/tag" = "x"),
     task,
-    rename_all = "camelCase"
+    rename_all = "camelCase",
+    allow_unknown_arguments,
+    ui = "hello.html",
+    for_pages_only
 )]
 fn hello(
     context: Context,
