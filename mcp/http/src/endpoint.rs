@@ -16,16 +16,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bindpost_mcp_server::transport::TransportAbilities;
 use bindpost_mcp_server::{ListVisibility, Server};
-use http::Method;
 use http::request::Parts;
+use http::{HeaderMap, Method};
 use tokio::time::Interval;
 
 use self::pipes::PipeStore;
 use self::sessions::SessionStore;
 use crate::auth::gate::AuthGate;
 use crate::auth::identity::IdentityHeaders;
+use crate::exposure;
 use crate::guard::Guard;
+use crate::listener::ListenerAddress;
+use crate::serve::check_settings;
 use crate::settings::Settings;
 
 /// Serves an MCP server over HTTP. Clones share the same state.
@@ -47,6 +51,10 @@ use crate::settings::Settings;
 /// (`nest_service`). Every other path of the endpoint must be below it: a mounted endpoint serves HTTP+SSE
 /// only if [`Settings::sse_paths`] are, for instance `/mcp/sse` and `/mcp/message`. The metadata of OAuth
 /// is at [`Endpoint::metadata_path`], which needs a route of its own.
+///
+/// Without authentication, an endpoint that is declared public answers every request with the status 503
+/// ([`Endpoint::exposure_problem`]). A mounted endpoint does not know the address on which the app listens. If that
+/// is not of the loopback interface, set [`Settings::auth`] or [`Settings::behind_proxy`].
 #[derive(Clone, Debug)]
 pub struct Endpoint(pub(crate) Arc<EndpointState>);
 
@@ -55,15 +63,20 @@ pub struct Endpoint(pub(crate) Arc<EndpointState>);
 pub(crate) struct EndpointState {
     pub(crate) server: Server,
     pub(crate) settings: Settings,
+    pub(crate) abilities: TransportAbilities,
     pub(crate) guard: Arc<Guard>,
     pub(crate) gate: Option<AuthGate>,
     pub(crate) identity_headers: IdentityHeaders,
+    /// Why no request is served, if there is a reason.
+    pub(crate) exposure: Option<String>,
     pub(crate) sessions: SessionStore,
     pub(crate) pipes: PipeStore,
     pub(crate) draining: AtomicBool,
     closed: AtomicBool,
     /// Whether the sweep of a mounted endpoint has started.
     sweeps: AtomicBool,
+    /// Whether the app that mounts the endpoint has called [`Endpoint::check_address`], or the warnings are logged.
+    pub(crate) is_mount_checked: AtomicBool,
 }
 
 /// The operation that an HTTP method and a path select.
@@ -108,24 +121,35 @@ const READY_PATH: &str = "/_/readyz";
 const SHORTEST_SWEEP: Duration = Duration::from_millis(10);
 
 impl Endpoint {
-    /// Creates an endpoint that serves `server` with these settings.
+    /// Creates an endpoint that serves `server` with these settings. If [`exposure_problem`](Endpoint::exposure_problem)
+    /// returns a problem, it is logged, and no request is served.
     pub fn new(server: Server, mut settings: Settings) -> Endpoint {
         // The path works with and without a trailing slash. It is compared without one.
         settings.path.truncate(settings.path.trim_end_matches('/').len());
         if !settings.path.starts_with('/') {
             settings.path.insert(0, '/');
         }
+        let exposure = exposure::settings_problem(&settings);
+        if let Some(problem) = &exposure {
+            tracing::error!("{problem}");
+        }
         let guard = Arc::new(Guard::new(&settings));
         let gate = settings.auth.clone();
         Endpoint(Arc::new(EndpointState {
             identity_headers: IdentityHeaders::removed_by(&settings),
-            gate: gate.map(|auth| AuthGate::new(auth, &settings.path, guard.clone())),
+            abilities: TransportAbilities {
+                sessions: settings.sessions.has_sessions(),
+                streams: !settings.json_only,
+            },
+            gate: gate.map(|auth| AuthGate::new(auth, &settings.path, guard.clone(), &server)),
             guard,
+            exposure,
             sessions: SessionStore::new(settings.session_limits.clone()),
             pipes: PipeStore::default(),
             draining: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             sweeps: AtomicBool::new(false),
+            is_mount_checked: AtomicBool::new(false),
             server,
             settings,
         }))
@@ -162,6 +186,71 @@ impl Endpoint {
     /// Returns whether the endpoint has been closed. This is one atomic load, cheap enough for every request.
     pub fn is_closed(&self) -> bool {
         self.0.is_closed()
+    }
+
+    /// Returns why the endpoint serves no request, and how to change that: it has no authentication, but its settings
+    /// or the environment say that other machines can reach it ([`Settings::auth`]). An app that mounts the endpoint
+    /// should check this before it listens.
+    ///
+    /// ```
+    /// use bindpost_mcp_http::{Endpoint, Settings};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = bindpost_mcp_server::Server::builder("orders", "1.0.0").build()?;
+    /// let allowed_hosts = vec!["orders.example".to_owned()];
+    /// let endpoint = Endpoint::new(server, Settings { allowed_hosts, ..Settings::default() });
+    /// assert!(endpoint.exposure_problem().is_some_and(|problem| problem.contains("Settings::auth")));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn exposure_problem(&self) -> Option<&str> {
+        self.0.exposure.as_deref()
+    }
+
+    /// Checks the address on which the app listens that mounts the endpoint. It is an error if other machines can
+    /// reach an endpoint without authentication, if its authorizer has a mistake, and if [`Settings::tls`] is set,
+    /// because the app accepts the connections. [`bind`](crate::bind) and `serve` check the address by themselves.
+    ///
+    /// ```no_run
+    /// use bindpost_mcp_http::{Endpoint, Settings};
+    ///
+    /// # async fn run(server: bindpost_mcp_server::Server) -> std::io::Result<()> {
+    /// let listener = tokio::net::TcpListener::bind("127.0.0.1:7071").await?;
+    /// let endpoint = Endpoint::new(server, Settings::default());
+    /// endpoint.check_address(&listener.local_addr()?)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn check_address(&self, address: &impl ListenerAddress) -> std::io::Result<()> {
+        self.0.is_mount_checked.store(true, Ordering::Relaxed);
+        if let Some(problem) = exposure::mount_problem(&self.0.settings) {
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, problem));
+        }
+        check_settings(address, &self.0.settings)
+    }
+
+    /// Removes the identity headers of a platform that a client has forged, from a request that the app answers itself.
+    /// Requests to the endpoint need no such call.
+    pub fn remove_identity_headers(&self, headers: &mut HeaderMap) {
+        self.0.identity_headers.remove_from(headers);
+    }
+
+    /// Returns why a request that the app answers itself should be rejected because of its `Host` header: a web page may
+    /// have made the browser send it under a name of its own (DNS rebinding). The endpoint checks its own requests.
+    ///
+    /// ```
+    /// use bindpost_mcp_http::{Endpoint, Settings};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = bindpost_mcp_server::Server::builder("orders", "1.0.0").build()?;
+    /// let endpoint = Endpoint::new(server, Settings::default());
+    /// let (parts, ()) = http::Request::get("/orders").header("host", "evil.example").body(())?.into_parts();
+    /// assert!(endpoint.host_problem(&parts).is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn host_problem(&self, parts: &Parts) -> Option<&'static str> {
+        self.0.guard.host_problem(parts)
     }
 
     /// Returns the path of the metadata that refers clients to the authorization servers (RFC 9728). `None`

@@ -19,6 +19,9 @@ use crate::endpoint::reply::{BoxedReply, refuse};
 use crate::headers::McpHeaders;
 use crate::settings::Settings;
 
+/// The header in which a proxy names the host of the client's request.
+const FORWARDED_HOST: &str = "x-forwarded-host";
+
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// The request headers a web page may send, besides those an authorizer reads.
@@ -33,6 +36,7 @@ pub(crate) struct Guard {
     origins: Vec<String>,
     require_origin: bool,
     is_tls: bool,
+    behind_proxy: bool,
     /// The request headers a web page may send.
     headers: String,
 }
@@ -60,6 +64,7 @@ impl Guard {
             origins: settings.allowed_origins.iter().map(origin).collect(),
             require_origin: settings.require_origin,
             is_tls: settings.tls.is_some(),
+            behind_proxy: settings.behind_proxy,
             headers,
         }
     }
@@ -83,10 +88,10 @@ impl Guard {
     }
 
     /// Returns why this request is rejected, or `None` if it is accepted.
-    fn refusal_reason(&self, uri: &Uri, headers: &McpHeaders<'_>) -> Option<&'static str> {
+    pub(crate) fn refusal_reason(&self, uri: &Uri, headers: &McpHeaders<'_>) -> Option<&'static str> {
         self.host_refusal_reason(uri, headers).or_else(|| match headers.origin {
             Some(origin) if !self.allows_origin(origin.as_bytes()) => {
-                Some("the Origin header names an origin that is not allowed; add it to the allowed origins")
+                Some("the Origin header names an origin that is not allowed; add it to `allowed_origins` (--allow-origin)")
             }
             None if self.require_origin => Some("the Origin header is missing"),
             _ => None,
@@ -102,18 +107,38 @@ impl Guard {
         };
         let Some(host) = host else { return Some("the Host header is missing") };
         if !self.any_host && !is_loopback(host) && !self.lists_host(host) {
-            return Some("the Host header names a host that is not allowed; add it to the allowed hosts");
+            return Some(
+                "the Host header names a host that is not allowed; add it to `allowed_hosts` (--allow-host)",
+            );
         }
         None
     }
 
+    /// Returns why a request is rejected because of its `Host` header, or because it has several.
+    pub(crate) fn host_problem(&self, parts: &Parts) -> Option<&'static str> {
+        let is_repeated = parts.headers.get_all(HOST).iter().count() > 1;
+        let headers = McpHeaders::new(&parts.headers);
+        let repeated = is_repeated.then_some("header Host occurs more than once");
+        repeated.or_else(|| self.host_refusal_reason(&parts.uri, &headers))
+    }
+
     /// Returns the host of a request if it is listed or of the loopback interface. A host that is only
     /// accepted because of `*` is not returned.
+    ///
+    /// A proxy that sends its own name of this server, `Host: 127.0.0.1:8080`, repeats the client's host in
+    /// `X-Forwarded-Host`.
     pub(crate) fn named_host<'a>(&self, parts: &'a Parts) -> Option<NamedHost<'a>> {
-        let text = match parts.uri.authority() {
+        let mut text = match parts.uri.authority() {
             Some(authority) => authority.as_str(),
             None => parts.headers.get(HOST)?.to_str().ok()?,
         };
+        if self.behind_proxy
+            && is_loopback(text.as_bytes())
+            && let Some(forwarded) = parts.headers.get(FORWARDED_HOST)
+        {
+            // Each proxy appends its own. The first one is that of the client.
+            text = forwarded.to_str().ok()?.split(',').next()?.trim();
+        }
         let is_loopback = is_loopback(text.as_bytes());
         let uses_https = self.is_tls || !is_loopback;
         (is_loopback || self.lists_host(text.as_bytes())).then_some(NamedHost { text, uses_https })
@@ -203,13 +228,26 @@ fn without_port(host: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn refuses(guard: &Guard, host: &str, origin: Option<&str>) -> bool {
+    fn reason(guard: &Guard, host: &str, origin: Option<&str>) -> Option<&'static str> {
         let mut request = http::Request::builder().uri("/mcp").header("host", host);
         if let Some(origin) = origin {
             request = request.header("origin", origin);
         }
         let parts = request.body(()).unwrap().into_parts().0;
-        guard.refusal_reason(&parts.uri, &McpHeaders::new(&parts.headers)).is_some()
+        guard.refusal_reason(&parts.uri, &McpHeaders::new(&parts.headers))
+    }
+
+    fn refuses(guard: &Guard, host: &str, origin: Option<&str>) -> bool {
+        reason(guard, host, origin).is_some()
+    }
+
+    #[test]
+    fn a_rejection_names_the_option_that_allows_it() {
+        let guard = Guard::new(&Settings::default());
+        let host = reason(&guard, "evil.example.com", None).unwrap();
+        assert!(host.contains("`allowed_hosts` (--allow-host)"), "{host}");
+        let origin = reason(&guard, "localhost", Some("https://app.example.com")).unwrap();
+        assert!(origin.contains("`allowed_origins` (--allow-origin)"), "{origin}");
     }
 
     #[test]
@@ -259,6 +297,37 @@ mod tests {
             let request = http::Request::builder().uri("/mcp").header("host", host);
             let parts = request.body(()).unwrap().into_parts().0;
             assert_eq!(guard.named_host(&parts).map(|host| !host.uses_https), named, "{host}");
+        }
+    }
+
+    #[test]
+    fn behind_a_proxy_the_forwarded_host_is_the_named_one() {
+        let of = |behind_proxy: bool, host: &str, forwarded: Option<&str>| {
+            let allowed_hosts = vec!["api.example.com".to_owned(), "*".to_owned()];
+            let guard = Guard::new(&Settings { allowed_hosts, behind_proxy, ..Settings::default() });
+            let mut request = http::Request::builder().uri("/mcp").header("host", host);
+            if let Some(forwarded) = forwarded {
+                request = request.header("x-forwarded-host", forwarded);
+            }
+            let parts = request.body(()).unwrap().into_parts().0;
+            let named = guard.named_host(&parts);
+            named.map(|host| (host.text.to_owned(), host.uses_https))
+        };
+        let named = |text: &str, uses_https: bool| Some((text.to_owned(), uses_https));
+        let local = "127.0.0.1:8080";
+        for (behind_proxy, host, forwarded, expected) in [
+            (true, local, Some("api.example.com"), named("api.example.com", true)),
+            (true, local, Some("api.example.com, inner.example"), named("api.example.com", true)),
+            (true, local, Some("localhost:7071"), named("localhost:7071", false)),
+            (true, local, None, named(local, false)),
+            // A client can send the header too, so only listed hosts are used.
+            (true, local, Some("evil.example"), None),
+            (true, local, Some(""), None),
+            // The host that the proxy did not replace.
+            (true, "api.example.com", Some("evil.example"), named("api.example.com", true)),
+            (false, local, Some("api.example.com"), named(local, false)),
+        ] {
+            assert_eq!(of(behind_proxy, host, forwarded), expected, "{behind_proxy} {host} {forwarded:?}");
         }
     }
 

@@ -22,7 +22,7 @@ use tokio::net::{TcpListener, ToSocketAddrs};
 use crate::auth::Authorizer as _;
 use crate::auth::metadata::ResourceUrl;
 use crate::endpoint::Endpoint;
-use crate::guard::Guard;
+use crate::exposure::listener_problem;
 use crate::listener::{self, ConnectedClient, ConnectionListener, Drain, DrainTrigger, ListenerAddress};
 use crate::settings::Settings;
 
@@ -85,8 +85,8 @@ impl<L: ConnectionListener> BoundListener<L> {
     /// ends at once.
     ///
     /// Without authentication it does not serve what other machines can reach, by its address, by a name in
-    /// [`Settings::allowed_hosts`] or [behind a proxy](Settings::behind_proxy), unless
-    /// [`Settings::open_to_all`] says that this is intended.
+    /// [`Settings::allowed_hosts`], [behind a proxy](Settings::behind_proxy) or as a custom handler (the variable
+    /// `FUNCTIONS_CUSTOMHANDLER_PORT` is set), unless [`Settings::open_to_all`] says that this is intended.
     pub async fn serve(self, server: Server, settings: Settings) -> io::Result<()> {
         let (trigger, drain) = Drain::new();
         let mut signals = Box::pin(listener::drain_on_signal(trigger));
@@ -102,6 +102,8 @@ impl<L: ConnectionListener> BoundListener<L> {
 
     /// Serves until `drain` says so.
     pub async fn serve_until(self, server: Server, settings: Settings, drain: Drain) -> io::Result<()> {
+        // Checked here too, so that an endpoint that is not served does not log the same problem.
+        check_settings(&self.address, &settings)?;
         let endpoint = Endpoint::new(server, settings);
         let service = |client: ConnectedClient| {
             let endpoint = endpoint.clone();
@@ -125,9 +127,7 @@ impl<L: ConnectionListener> BoundListener<L> {
         B::Data: Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        if let Some(problem) = problem(&self.address, &endpoint.0.settings) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
-        }
+        check_settings(&self.address, &endpoint.0.settings)?;
         let limits = endpoint.0.settings.connections.clone();
         let sweeping = endpoint.clone();
         let draining = endpoint.clone();
@@ -146,6 +146,24 @@ impl<L: ConnectionListener> BoundListener<L> {
         served
     }
 
+    /// Serves a service of yours without an endpoint, until `drain` says so. The service checks requests itself
+    /// ([`RequestGuard`](crate::RequestGuard)).
+    pub async fn serve_service<S, B>(
+        self,
+        make: impl Fn(ConnectedClient) -> S,
+        limits: listener::ConnectionLimits,
+        drain: Drain,
+    ) -> io::Result<()>
+    where
+        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + 'static,
+        S::Future: Send + 'static,
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        listener::serve(self.listener, make, limits, drain).await
+    }
+
     /// Serves in the background, for tests: the address and what ends it.
     pub fn serve_in_background(self, server: Server, settings: Settings) -> (L::Address, DrainTrigger) {
         let (trigger, drain) = Drain::new();
@@ -159,33 +177,14 @@ impl<L: ConnectionListener> BoundListener<L> {
     }
 }
 
-/// Why this is not served, and what to change.
-fn problem(address: &impl ListenerAddress, settings: &Settings) -> Option<String> {
-    let Some(auth) = &settings.auth else { return exposure_problem(address, settings) };
-    let resource = auth.resource.as_deref().and_then(|resource| ResourceUrl::parse(resource).err());
-    resource.or_else(|| auth.authorizer.problem())
-}
-
-/// Why other machines can reach this although nothing asks them for credentials, unless that is intended.
-fn exposure_problem(address: &impl ListenerAddress, settings: &Settings) -> Option<String> {
-    if settings.open_to_all {
-        return None;
-    }
-    let (what, remedy) = if !address.is_local() {
-        (format!("{address} can be reached from other machines"), "listen on 127.0.0.1")
-    } else if let Some(host) = Guard::first_public_host(&settings.allowed_hosts) {
-        let what = format!("`allowed_hosts` has {host:?}, which is no name of this machine for itself");
-        (what, "leave that name out of `Settings::allowed_hosts`")
-    } else if settings.behind_proxy {
-        let what =
-            "a proxy or platform in front passes on what other machines send (`behind_proxy`)".to_owned();
-        (what, "unset `Settings::behind_proxy` where nothing passes requests on")
-    } else {
-        return None;
+/// Returns an error if this is not served. Its text says what to change.
+pub(crate) fn check_settings(address: &impl ListenerAddress, settings: &Settings) -> io::Result<()> {
+    let problem = match &settings.auth {
+        None => listener_problem(address, settings),
+        Some(auth) => {
+            let resource = auth.resource.as_deref().and_then(|resource| ResourceUrl::parse(resource).err());
+            resource.or_else(|| auth.authorizer.problem())
+        }
     };
-    Some(format!(
-        "{what}, and without authentication every caller may call everything\n  fix: set `Settings::auth` \
-         (option `auth`: API keys or the issuer of tokens), {remedy}, or set `Settings::open_to_all` (option \
-         `open_to_all`) if that is intended"
-    ))
+    problem.map_or(Ok(()), |problem| Err(io::Error::new(io::ErrorKind::InvalidInput, problem)))
 }

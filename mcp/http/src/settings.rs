@@ -53,14 +53,15 @@ pub struct Settings {
     pub retry: Duration,
     /// Authentication and authorization. `None` disables them: every caller may call everything. The
     /// server then does not start if other machines can reach it: if its address or a name in
-    /// `allowed_hosts` is not of the loopback interface, or if `behind_proxy` is set. `open_to_all`
-    /// overrides this check.
+    /// `allowed_hosts` is not of the loopback interface, if `behind_proxy` is set, or if the program is a custom
+    /// handler (`FUNCTIONS_CUSTOMHANDLER_PORT` is set). `open_to_all` overrides this check.
     pub auth: Option<Auth>,
     /// Serves without authentication even if other machines can reach the server. Every caller may then
     /// call everything.
     pub open_to_all: bool,
     /// A proxy or a platform forwards requests of other machines to this server. Listening on the loopback
-    /// interface is then no protection.
+    /// interface is then no protection. If the proxy replaces the `Host` header by a name of the loopback
+    /// interface, the URL in the OAuth metadata has the host of `X-Forwarded-Host`, if `allowed_hosts` lists it.
     pub behind_proxy: bool,
     /// The headers in which a platform in front of the server names the user, each as the beginning of
     /// its name, in lower case. Without such a platform any client can send these headers, so they are
@@ -120,8 +121,9 @@ impl TlsFiles {
 /// Options of HTTP+SSE, the transport of 2024-11-05.
 #[derive(Clone, Debug, Default)]
 pub struct SseOptions {
-    /// Sends the address for messages as an absolute URL instead of a path, for clients that cannot resolve
-    /// relative references. The host is that of the client's request.
+    /// Sends the address for messages as an absolute URL instead of one that is relative to the stream, for clients
+    /// that cannot resolve relative references. The host is that of the client's request. The address then lacks a
+    /// path prefix that a proxy in front has removed.
     pub absolute: bool,
     /// Query parameters of the stream's URL that are copied into the address for messages. Clients
     /// that identify themselves by a query parameter need this, because they cannot add it to the
@@ -132,6 +134,22 @@ pub struct SseOptions {
 }
 
 /// Whether legacy revisions (up to 2025-11-25), which begin with a handshake, get sessions.
+///
+/// The server declares only the capabilities that the mode and [`Settings::json_only`] can deliver:
+///
+/// | | `Required`, `Optional` | `Off`, `Stateless` | any mode with `json_only` |
+/// |---|---|---|---|
+/// | `listChanged` of tools, resources and prompts | yes | modern revisions only | no |
+/// | `subscribe` of resources | yes | modern revisions only | no |
+/// | `logging` | yes | modern revisions only | no |
+/// | `tools`, `resources`, `prompts`, `completions`, extensions | yes | yes | yes |
+/// | progress, and streams for long calls | yes | yes | no |
+/// | questions to the client (`elicit`, `sample`) | yes | modern revisions only | modern revisions only |
+///
+/// A legacy client gets notifications on the stream of its session, a modern one (2026-07-28) on the stream
+/// of `subscriptions/listen` or of its call. Without a capability, its methods are unknown (-32601):
+/// `resources/subscribe`, `resources/unsubscribe` and `logging/setLevel`, or `subscriptions/listen`. Over
+/// HTTP+SSE and stdio everything is delivered, whatever the mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionMode {
     /// `initialize` opens a session, and every later request has to carry its id.

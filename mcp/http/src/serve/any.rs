@@ -64,6 +64,15 @@ impl AnyListener {
         Err(io::Error::new(io::ErrorKind::Unsupported, problem))
     }
 
+    /// Returns the address of a socket of TCP, with the port that the system chose for port 0.
+    pub fn local_addr(&self) -> Option<std::net::SocketAddr> {
+        match self {
+            AnyListener::Tcp(bound) => Some(bound.local_addr()),
+            #[cfg(unix)]
+            AnyListener::Unix(_) => None,
+        }
+    }
+
     /// Serves like [`BoundListener::serve`].
     pub async fn serve(self, server: Server, settings: Settings) -> io::Result<()> {
         match self {

@@ -14,10 +14,12 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use bindpost_mcp_http::listener::{self, ConnectionLimits, Drain, DrainTrigger, drain_on_signal, serve};
+use bindpost_mcp_http::listener::{
+    self, ConnectionLimits, Drain, DrainTrigger, SentHeaderNames, drain_on_signal, serve,
+};
 use bytes::Bytes;
 use futures_util::FutureExt;
-use http::{Request, Response, StatusCode, Version};
+use http::{HeaderName, Request, Response, StatusCode, Version};
 use http_body::{Body, Frame};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
@@ -522,6 +524,42 @@ async fn the_service_gets_the_address_of_the_client() {
     let mut client = server.connect().await;
     let address = client.stream.local_addr().unwrap();
     assert_eq!(client.get("/address").await.body, address.to_string());
+}
+
+#[tokio::test]
+async fn a_service_gets_header_names_as_they_were_sent() {
+    let names = |request: &Request<Incoming>| {
+        let sent = request.extensions().get::<SentHeaderNames>();
+        let spelled = |name: &HeaderName| {
+            sent.and_then(|sent| sent.spelling_of(name.as_str())).unwrap_or("?").to_owned()
+        };
+        request.headers().keys().map(spelled).collect::<Vec<_>>().join(" ")
+    };
+    for (header_names, expected) in
+        [(true, ["hOST X-oNe content-LENGTH", "HOST last"]), (false, ["? ? ?", "? ?"])]
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (trigger, drain) = Drain::new();
+        let make = move |_| {
+            service_fn(move |request| {
+                let names = Bytes::from(names(&request));
+                async move { Ok::<_, Infallible>(Response::new(Full::new(names))) }
+            })
+        };
+        let limits = ConnectionLimits { header_names, ..lax() };
+        let running = tokio::spawn(serve(listener, make, limits, drain));
+        let mut client = Client { stream: within(TcpStream::connect(address)).await.unwrap() };
+        // The body looks like a head. Both requests are sent at once, and hyper skips the body.
+        let first =
+            "POST / HTTP/1.1\r\nhOST: a\r\nX-oNe: 1\r\ncontent-LENGTH: 18\r\n\r\nGET / HTTP/1.1\r\n\r\n";
+        client.send(&format!("{first}GET / HTTP/1.1\r\nHOST: a\r\nlast: 1\r\n\r\n")).await;
+        for expected in expected {
+            assert_eq!(client.response().await.body, expected);
+        }
+        drop(trigger);
+        running.abort();
+    }
 }
 
 #[tokio::test]

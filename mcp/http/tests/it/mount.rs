@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bindpost_mcp_http::{Endpoint, MountedBody, Settings};
+use bindpost_mcp_http::{ApiKeys, Auth, Endpoint, MountedBody, Settings, TlsFiles};
 use bindpost_mcp_server::{Server, ServerLimits, ToolEntry};
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tower_service::Service as _;
 
 use crate::client::{Ask, LATEST, Session, fixture, text_of, within};
+use crate::logs::Warnings;
 
 fn endpoint(settings: Settings) -> Endpoint {
     Endpoint::new(fixture(ServerLimits::default()).0, settings)
@@ -47,7 +48,11 @@ async fn the_path_may_be_removed_by_the_router() {
     }
     let reply = send(&endpoint, &echo().at("/other")).await;
     assert_eq!(reply.status(), 404);
-    assert_eq!(body(reply).await["error"]["message"], "not found; the MCP endpoint is /mcp");
+    // The app may have mounted it anywhere, so the path of the settings is not named.
+    assert_eq!(
+        body(reply).await["error"]["message"],
+        "not found; the MCP endpoint of this app is at another path"
+    );
     assert_eq!(send(&endpoint, &Ask::new("PUT", "/")).await.status(), 405);
 }
 
@@ -55,7 +60,8 @@ async fn the_path_may_be_removed_by_the_router() {
 #[tokio::test]
 async fn the_own_listener_serves_the_path_only() {
     let server = crate::client::TestServer::start(Settings::default()).await;
-    server.send(&echo().at("/")).await.refused(404, -32600);
+    let refused = server.send(&echo().at("/")).await;
+    assert_eq!(refused.refused(404, -32600)["error"]["message"], "not found; the MCP endpoint is /mcp");
 }
 
 #[tokio::test]
@@ -92,7 +98,7 @@ async fn http_sse_is_served_only_below_the_path() {
         assert_eq!(reply.status(), 200, "{path}");
         let first = within(reply.into_body().frame()).await.unwrap().unwrap().into_data().unwrap();
         let first = String::from_utf8(first.to_vec()).unwrap();
-        assert!(first.starts_with("event: endpoint\ndata: /mcp/message?sessionId="), "{first}");
+        assert!(first.starts_with("event: endpoint\ndata: message?sessionId="), "{first}");
     }
     assert_eq!(send(&endpoint, &Ask::new("GET", "/message")).await.status(), 405);
     assert_eq!(send(&endpoint, &Ask::post("{}").at("/message")).await.status(), 400);
@@ -143,7 +149,7 @@ async fn extensions_and_the_address_reach_the_handler() {
         format!("{} {}", http.parts.extensions.get::<Tenant>().unwrap().0, http.peer.unwrap())
     });
     let server = Server::builder("test", "1.0.0").tool(who).build().unwrap();
-    let mut endpoint = Endpoint::new(server, Settings::default());
+    let mut endpoint = Endpoint::new(server, Settings { open_to_all: true, ..Settings::default() });
     let mut request: Request<Full<Bytes>> =
         Ask::modern_call("who", json!({})).request().map(|body| Full::new(Bytes::from(body)));
     request.extensions_mut().insert(Tenant("blue"));
@@ -159,4 +165,87 @@ async fn large_responses_arrive_whole() {
     let text = "x".repeat(200_000);
     let reply = body(send(&endpoint, &Ask::modern_call("echo", json!({"text": text}))).await).await;
     assert_eq!(text_of(&reply["result"]), json!({"text": text}).to_string());
+}
+
+/// The app accepts the connections, so the certificate would not be used.
+#[tokio::test]
+async fn tls_of_a_mounted_endpoint_is_reported() {
+    let look_every = Duration::from_secs(5);
+    let tls = Some(TlsFiles { certificate: "cert.pem".into(), key: "key.pem".into(), look_every });
+    let endpoint = endpoint(Settings { tls, open_to_all: true, ..Settings::default() });
+    let warnings = Warnings::default();
+    let _guard = tracing::subscriber::set_default(warnings.clone());
+    for _ in 0..2 {
+        assert_eq!(send(&endpoint, &echo()).await.status(), 200);
+    }
+    let logged = std::mem::take(&mut *warnings.0.lock().unwrap());
+    assert!(logged.len() == 1 && logged[0].contains("so nothing is encrypted"), "{logged:?}");
+    let address: SocketAddr = "127.0.0.1:7071".parse().unwrap();
+    let error = endpoint.check_address(&address).unwrap_err().to_string();
+    assert!(
+        error.starts_with("`Settings::tls` (options `tls.certificate`") && error.contains("fix:"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_mistake_in_the_keys_of_a_mounted_endpoint_is_an_error() {
+    let auth = Some(Auth::new(ApiKeys::new().key("till", "")));
+    let endpoint = endpoint(Settings { auth, ..Settings::default() });
+    let address: SocketAddr = "127.0.0.1:7071".parse().unwrap();
+    let error = endpoint.check_address(&address).unwrap_err().to_string();
+    assert_eq!(error, "the API key \"till\" has no secret");
+}
+
+/// A mounted endpoint cannot refuse to start, so it refuses every request.
+#[tokio::test]
+async fn a_public_endpoint_without_authentication_serves_no_request() {
+    let hosts = |host: &str| Settings { allowed_hosts: vec![host.to_owned()], ..Settings::default() };
+    let proxied = Settings { behind_proxy: true, ..Settings::default() };
+    for settings in [hosts("api.example.com"), hosts("*"), proxied] {
+        let public = endpoint(settings.clone());
+        let problem = public.exposure_problem().expect("a problem");
+        assert!(
+            ["Settings::auth", "open_to_all", "fix:"].iter().all(|part| problem.contains(part)),
+            "{problem}"
+        );
+        for ask in [echo(), echo().at("/"), Ask::initialize(LATEST), Ask::new("GET", "/_/healthz")] {
+            let reply = send(&public, &ask).await;
+            assert_eq!(reply.status(), 503);
+            let reply = body(reply).await;
+            assert!(reply["error"]["message"].as_str().unwrap().contains("authentication"), "{reply}");
+        }
+        let open = endpoint(Settings { open_to_all: true, ..settings.clone() });
+        let keys = Auth::new(ApiKeys::new().key("till", "till-secret"));
+        let guarded = endpoint(Settings { auth: Some(keys), ..settings });
+        for (endpoint, credentials) in [(open, "none"), (guarded, "till-secret")] {
+            assert_eq!(endpoint.exposure_problem(), None);
+            assert_eq!(send(&endpoint, &echo().header("x-api-key", credentials)).await.status(), 200);
+        }
+    }
+    let local = endpoint(hosts("localhost:7071"));
+    assert_eq!(local.exposure_problem(), None);
+    assert_eq!(send(&local, &echo()).await.status(), 200);
+}
+
+#[tokio::test]
+async fn without_authentication_clients_of_other_machines_are_refused() {
+    let local = endpoint(Settings::default());
+    let open = endpoint(Settings { open_to_all: true, ..Settings::default() });
+    for (address, status) in [
+        ("127.0.0.1:1", 200),
+        ("[::1]:1", 200),
+        ("[::ffff:127.0.0.1]:1", 200),
+        ("10.0.0.1:1", 403),
+        ("[::ffff:10.0.0.1]:1", 403),
+        ("[2001:db8::1]:1", 403),
+    ] {
+        let request = || {
+            let mut request = echo().request().map(|body| Full::new(Bytes::from(body)));
+            request.extensions_mut().insert(address.parse::<SocketAddr>().unwrap());
+            request
+        };
+        assert_eq!(local.clone().call(request()).await.unwrap().status(), status, "{address}");
+        assert_eq!(open.clone().call(request()).await.unwrap().status(), 200, "{address}");
+    }
 }
