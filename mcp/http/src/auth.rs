@@ -10,6 +10,7 @@ pub(crate) mod either;
 pub(crate) mod gate;
 pub(crate) mod identity;
 pub(crate) mod key_file;
+pub(crate) mod key_line;
 pub(crate) mod metadata;
 pub(crate) mod refusal;
 
@@ -93,6 +94,12 @@ pub trait Authorizer: Debug + Send + Sync + 'static {
     /// Returns a mistake in the authorizer's configuration. The server then does not start.
     fn problem(&self) -> Option<String> {
         None
+    }
+
+    /// Returns what is suspicious in the authorizer's configuration, for the log. `needed` are the scopes that the
+    /// entries of the server require.
+    fn warnings(&self, _needed: &[String]) -> Vec<String> {
+        Vec::new()
     }
 
     /// Combines this authorizer with another one. The first that identifies the caller decides.
@@ -304,6 +311,7 @@ trait ErasedAuthorizer: Debug + Send + Sync {
     fn identity_headers(&self) -> Vec<String>;
     fn knows(&self, caller: &Caller) -> bool;
     fn problem(&self) -> Option<String>;
+    fn warnings(&self, needed: &[String]) -> Vec<String>;
 }
 
 impl<A: Authorizer> ErasedAuthorizer for A {
@@ -333,6 +341,9 @@ impl<A: Authorizer> ErasedAuthorizer for A {
     }
     fn problem(&self) -> Option<String> {
         Authorizer::problem(self)
+    }
+    fn warnings(&self, needed: &[String]) -> Vec<String> {
+        Authorizer::warnings(self, needed)
     }
 }
 
@@ -373,5 +384,8 @@ impl Authorizer for AnyAuthorizer {
     }
     fn problem(&self) -> Option<String> {
         self.0.problem()
+    }
+    fn warnings(&self, needed: &[String]) -> Vec<String> {
+        self.0.warnings(needed)
     }
 }

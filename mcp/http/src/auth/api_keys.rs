@@ -7,12 +7,14 @@ use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
+use bindpost_mcp_server::nearest::nearest;
 use bindpost_mcp_server::{Caller, HttpRequest, Identity};
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Map;
 use subtle::{ConditionallySelectable as _, ConstantTimeEq as _};
 
-use crate::auth::key_file::{KeyFile, KeyFileChange, KeyLine, Sha256Digest, digest};
+use crate::auth::key_file::{KeyFile, KeyFileChange};
+use crate::auth::key_line::{KeyLine, Sha256Digest, digest};
 use crate::auth::{Authorizer, Denial};
 
 /// Authenticates callers by API keys. Each key has a name. Only digests of the secrets are kept.
@@ -36,6 +38,7 @@ pub struct ApiKeys {
     header: HeaderName,
     bearer: bool,
     query: Option<String>,
+    accepts: fn(&str) -> bool,
     keys: RwLock<KeyTable>,
     file: Option<KeyFile>,
     problem: Option<String>,
@@ -72,6 +75,7 @@ impl ApiKeys {
             header: HeaderName::from_static("x-api-key"),
             bearer: false,
             query: None,
+            accepts: |_| true,
             keys: RwLock::default(),
             file: None,
             problem: None,
@@ -79,7 +83,8 @@ impl ApiKeys {
     }
 
     /// Reads the keys from a file with a line `name = secret` or `name = secret scope1 scope2` for each
-    /// key. Empty lines and comments, which begin with `#`, are ignored.
+    /// key. Empty lines and lines that begin with `#` are ignored. What looks like another format is an error:
+    /// a comment after a key, quotes, and commas between scopes or in a secret.
     ///
     /// The file is checked for changes every 5 s. A key that is removed or changed is rejected a few
     /// seconds later, and its sessions and streams end. A change is loaded once the file has not been
@@ -112,13 +117,29 @@ impl ApiKeys {
         scopes: impl IntoIterator<Item = impl Into<String>>,
     ) -> ApiKeys {
         let scopes = scopes.into_iter().map(Into::into).collect();
+        self.add(KeyLine::new(name.into(), secret.as_ref(), scopes));
+        self
+    }
+
+    /// Adds a key that is written as in a file: `name = secret` or `name = secret scope1 scope2`.
+    ///
+    /// ```
+    /// use bindpost_mcp_http::{ApiKeys, Authorizer as _};
+    ///
+    /// assert_eq!(ApiKeys::new().key_line("ops = secret orders.read").problem(), None);
+    /// let problem = ApiKeys::new().key_line("ops = secret read, write").problem();
+    /// assert!(problem.is_some_and(|problem| problem.ends_with("remove the comma after \"read\"")));
+    /// ```
+    pub fn key_line(mut self, line: &str) -> ApiKeys {
+        self.add(KeyLine::parse(line));
+        self
+    }
+
+    fn add(&mut self, line: Result<KeyLine, String>) {
         let keys = self.keys.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let added =
-            KeyLine::new(name.into(), secret.as_ref(), scopes).and_then(|line| keys.add(line, 0, false));
-        if let Err(problem) = added {
+        if let Err(problem) = line.and_then(|line| keys.add(line, 0, false)) {
             self.problem.get_or_insert(problem);
         }
-        self
     }
 
     /// Reads keys from this header, instead of `x-api-key`.
@@ -142,6 +163,21 @@ impl ApiKeys {
     /// browser histories, so use this only for clients that support nothing else.
     pub fn in_query(mut self, parameter: impl Into<String>) -> ApiKeys {
         self.query = Some(parameter.into());
+        self
+    }
+
+    /// Accepts only the keys with these names. Other keys are unknown, as if the file did not have them. Use it if a file
+    /// has keys for several purposes. Default: every name.
+    ///
+    /// ```
+    /// use bindpost_mcp_http::ApiKeys;
+    ///
+    /// let keys = ApiKeys::new().key("mcp.ops", "a long secret").key("backup", "another secret");
+    /// let keys = keys.accept_names(|name| name.starts_with("mcp."));
+    /// # let _ = keys;
+    /// ```
+    pub fn accept_names(mut self, accepts: fn(&str) -> bool) -> ApiKeys {
+        self.accepts = accepts;
         self
     }
 
@@ -184,7 +220,7 @@ impl ApiKeys {
             found.conditional_assign(&number, key.digest.ct_eq(&digest));
         }
         let index = usize::try_from(found.checked_sub(1)?).ok()?;
-        keys.all.get(index).map(|key| key.caller.clone())
+        keys.all.get(index).filter(|key| (self.accepts)(&key.name)).map(|key| key.caller.clone())
     }
 
     /// Reloads the file if it has changed.
@@ -240,6 +276,21 @@ impl Authorizer for ApiKeys {
     fn problem(&self) -> Option<String> {
         self.problem.clone()
     }
+
+    fn warnings(&self, needed: &[String]) -> Vec<String> {
+        let known: Vec<&str> = needed.iter().map(String::as_str).collect();
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let accepted = keys.all.iter().filter(|key| (self.accepts)(&key.name));
+        let scopes = accepted.flat_map(|key| key.caller.scopes().iter().map(move |scope| (key, scope)));
+        let unused = scopes.filter(|(_, scope)| !needed.contains(scope));
+        unused
+            .map(|(key, scope)| {
+                let near = nearest(scope, &known).map(|near| format!("; did you mean {near:?}?"));
+                let near = near.unwrap_or_default();
+                format!("the API key {:?} has the scope {scope:?}, which no entry requires{near}", key.name)
+            })
+            .collect()
+    }
 }
 
 impl KeyTable {
@@ -259,7 +310,7 @@ impl KeyTable {
         if version > 0 {
             identity = identity.claims(Map::from_iter([(VERSION.to_owned(), version.into())]));
         }
-        let caller = line.scopes.into_iter().fold(identity, Identity::scope).into();
+        let caller = identity.scopes(line.scopes).into();
         self.all.push(NamedKey { name: line.name, digest: line.digest, version, is_from_file, caller });
         Ok(())
     }

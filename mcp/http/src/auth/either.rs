@@ -71,6 +71,12 @@ impl<A: Authorizer, B: Authorizer> Authorizer for EitherAuthorizer<A, B> {
     fn problem(&self) -> Option<String> {
         self.first.problem().or_else(|| self.second.problem())
     }
+
+    fn warnings(&self, needed: &[String]) -> Vec<String> {
+        let mut all = self.first.warnings(needed);
+        all.extend(self.second.warnings(needed));
+        all
+    }
 }
 
 /// Ranks denials. Of two denials the higher one is reported: one about credentials that were sent

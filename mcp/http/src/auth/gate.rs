@@ -78,7 +78,7 @@ impl PendingAuthorization {
 }
 
 impl AuthGate {
-    pub(crate) fn new(auth: Auth, path: &str, guard: Arc<Guard>) -> AuthGate {
+    pub(crate) fn new(auth: Auth, path: &str, guard: Arc<Guard>, server: &Server) -> AuthGate {
         let mut challenges = auth.authorizer.challenges();
         // Some clients read only the first challenge, and `Bearer` is the scheme they support.
         challenges.sort_by_key(Option::is_some);
@@ -91,6 +91,9 @@ impl AuthGate {
         });
         if let Some(problem) = auth.authorizer.problem() {
             tracing::error!("{problem}");
+        }
+        for warning in auth.authorizer.warnings(&server.scopes()) {
+            tracing::warn!("{warning}");
         }
         let authorization_servers = auth.authorizer.authorization_servers();
         if !authorization_servers.is_empty() && auth.resource.is_none() && guard.serves_any_host() {

@@ -1,4 +1,4 @@
-//! [`KeyFile`]: parses the file of API keys and reloads it when it changes.
+//! [`KeyFile`]: reads the file of API keys and reloads it when it changes. `key_line.rs` parses its lines.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use sha2::{Digest as _, Sha256};
+use crate::auth::key_line::{KeyLine, Sha256Digest, digest};
 
 /// The maximum size of the file.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -16,54 +16,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 const SETTLED: Duration = Duration::from_secs(1);
 /// A file that is modified continuously is loaded this long after the first change.
 const OVERDUE: Duration = Duration::from_secs(15);
-
-/// The SHA-256 of a secret, as words because these are faster to compare. The secret itself is not kept.
-pub(crate) type Sha256Digest = [u64; 4];
-
-pub(crate) fn digest(secret: &[u8]) -> Sha256Digest {
-    let mut digest = [0; 4];
-    for (word, bytes) in digest.iter_mut().zip(Sha256::digest(secret).as_chunks().0) {
-        *word = u64::from_ne_bytes(*bytes);
-    }
-    digest
-}
-
-/// One API key as it was configured, with the digest of its secret.
-pub(crate) struct KeyLine {
-    pub(crate) name: String,
-    pub(crate) digest: Sha256Digest,
-    pub(crate) scopes: Vec<String>,
-    /// Its line number in the file.
-    line: Option<usize>,
-}
-
-impl KeyLine {
-    /// Validates a key. The error says what is wrong and never contains the secret.
-    pub(crate) fn new(name: String, secret: &[u8], scopes: Vec<String>) -> Result<KeyLine, String> {
-        let key = KeyLine { name, digest: digest(secret), scopes, line: None };
-        if key.name.is_empty() {
-            return Err("an API key has no name".to_owned());
-        }
-        if key.name.chars().any(char::is_control) {
-            return Err(key.describe_problem("has control characters in its name"));
-        }
-        if secret.is_empty() {
-            return Err(key.describe_problem("has no secret"));
-        }
-        if secret.trim_ascii() != secret || secret.iter().any(u8::is_ascii_control) {
-            return Err(key.describe_problem("has a secret with characters that a header cannot hold"));
-        }
-        Ok(key)
-    }
-
-    /// Returns an error message about this key.
-    pub(crate) fn describe_problem(&self, what: &str) -> String {
-        match self.line {
-            None => format!("the API key {:?} {what}", self.name),
-            Some(line) => format!("line {line}: the API key {:?} {what}", self.name),
-        }
-    }
-}
 
 /// A file of API keys.
 ///
@@ -275,18 +227,8 @@ fn parse(text: &str) -> Result<Vec<KeyLine>, String> {
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
-        let Some((name, rest)) = text.split_once('=') else {
-            return Err(format!(
-                "line {line}: a key is written `name = secret` or `name = secret scope1 scope2`"
-            ));
-        };
-        let mut words = rest.split_whitespace();
-        let secret = words.next().unwrap_or_default();
-        let scopes = words.take_while(|word| !word.starts_with('#')).map(str::to_owned).collect();
-        let mut key = KeyLine::new(name.trim().to_owned(), secret.as_bytes(), scopes)
-            .map_err(|problem| format!("line {line}: {problem}"))?;
-        key.line = Some(line);
-        keys.push(key);
+        let key = KeyLine::parse(text).map_err(|problem| format!("line {line}: {problem}"))?;
+        keys.push(KeyLine { line: Some(line), ..key });
     }
     Ok(keys)
 }

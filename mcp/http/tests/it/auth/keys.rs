@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bindpost_mcp_http::listener::Drain;
-use bindpost_mcp_http::{AnonymousAccess, AnyAuthorizer, ApiKeys, Auth, Authorizer as _, bind};
+use bindpost_mcp_http::{AnonymousAccess, AnyAuthorizer, ApiKeys, Auth, Authorizer as _, Endpoint, bind};
 use serde_json::json;
 
 use super::*;
 use crate::client::{Ask, LATEST, TestServer, attentive, within};
+use crate::logs::Warnings;
 
 fn call() -> Ask {
     Ask::modern_call("whoami", json!({}))
@@ -220,7 +221,7 @@ const FIRST: Credentials = &[("x-api-key", "first")];
 async fn keys_can_be_read_from_a_file() {
     let file = File::new(
         "read",
-        "\u{feff}# Ours\n\n ops = first \r\n  dev=other orders.read orders.write # not a scope\n#x = y\n",
+        "\u{feff}# Ours\n\n ops = first \r\n  dev=other orders.read orders.write\n  #x = y\n",
     );
     let server = serving(&file).await;
     assert_eq!(server.send(&carrying(call(), FIRST)).await.tool_text(), "key:ops");
@@ -240,11 +241,24 @@ fn an_error_in_a_file_names_the_line() {
         ("ops =\n", "line 1", "no secret"),
         ("ops = a\nops = b\n", "line 2", "twice"),
         ("ops = a\ndev = a\n", "line 2", "same secret"),
+        ("# x\nada = a desk, catalog\n", "line 2", "by spaces; remove the comma after \"desk\""),
+        ("ada = a desk,catalog\n", "line 1", "replace the comma in \"desk,catalog\""),
+        ("ada = a desk ,\n", "line 1", "replace the comma in \",\""),
+        ("ada=hunter2,desk\n", "line 1", "the secret of the API key \"ada\" has a comma"),
+        ("ada = hunter2, desk\n", "line 1", "the secret of the API key \"ada\" has a comma"),
+        ("ops = a\nada = a desk # Ada\n", "line 2", "a comment needs a line of its own"),
+        ("ada = a desk# Ada\n", "line 1", "a comment needs a line of its own"),
+        ("ada = # hunter2\n", "line 1", "a comment needs a line of its own"),
+        ("quo = \"hunter2 words\" desk\n", "line 1", "is in quotes; remove them"),
+        ("quo = 'hunter2'\n", "line 1", "is in quotes; remove them"),
+        ("quo = a \"desk\"\n", "line 1", "without quotes; remove them around \"desk\""),
+        ("\"quo\" = a\n", "line 1", "the name of an API key is written without quotes"),
     ] {
         let file = File::new("broken", text);
         let error = ApiKeys::from_file(&file.0).unwrap_err().to_string();
         assert!(error.contains(line) && error.contains(problem), "{error}");
-        assert!(error.contains("broken.keys"), "{error}");
+        assert!(error.contains("broken.keys, line"), "{error}");
+        assert!(!error.contains("hunter2"), "{error}");
     }
     let error = ApiKeys::from_file("/no/such/file").unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
@@ -257,6 +271,33 @@ fn an_error_in_a_file_names_the_line() {
     let many: String = (0..1_001).map(|number| format!("k{number} = s{number}\n")).collect();
     file.write(&many);
     assert!(ApiKeys::from_file(&file.0).unwrap_err().to_string().contains("line 1001"));
+}
+
+/// Keys that programs create have these characters.
+#[tokio::test]
+async fn a_secret_may_have_signs() {
+    for secret in ["AzFu-_x/y+z==", "it's#1", "a=b", "ünï"] {
+        let file = File::new("signs", &format!("ops={secret} orders.read\n"));
+        let server = serving(&file).await;
+        let reply = server.send(&call().header("x-api-key", secret)).await;
+        assert_eq!(reply.tool_text(), "key:ops", "{secret}");
+    }
+}
+
+#[test]
+fn a_scope_that_no_entry_requires_is_reported_at_the_start() {
+    let warnings = Warnings::default();
+    let _guard = tracing::subscriber::set_default(warnings.clone());
+    let file = File::new("scopes", "ops = first orders.read order.write\ndev = other billing\n");
+    let keys = ApiKeys::from_file(&file.0).unwrap().key_with_scopes("code", "third", ["orders.write"]);
+    let _ = Endpoint::new(mixed(), with(Auth::new(ApiKeys::new().or(keys))));
+    assert_eq!(
+        *warnings.0.lock().unwrap(),
+        [
+            "the API key \"ops\" has the scope \"order.write\", which no entry requires; did you mean \"orders.write\"?",
+            "the API key \"dev\" has the scope \"billing\", which no entry requires",
+        ]
+    );
 }
 
 #[tokio::test]
@@ -413,4 +454,14 @@ fn a_key_file_must_be_a_regular_file() {
         let _ = std::fs::remove_file(&pipe);
         assert!(error.contains("it is not a regular file"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_key_whose_name_is_not_accepted_is_unknown() {
+    let keys = ApiKeys::new().key("mcp.alice", "alice's key").key("backup", "backup's key");
+    let server =
+        TestServer::of(mixed(), with(Auth::new(keys.accept_names(|name| name.starts_with("mcp."))))).await;
+    let ask = |key: &str| call().header("x-api-key", key);
+    assert_eq!(server.send(&ask("alice's key")).await.status, 200);
+    server.send(&ask("backup's key")).await.refused(401, -32001);
 }

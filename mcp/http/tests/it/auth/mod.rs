@@ -159,7 +159,7 @@ impl<'a> Talk<'a> {
             Way::Pipe => {
                 let ask = Ask::new("GET", "/sse").header("accept", "text/event-stream");
                 let mut stream = server.open(&carrying(ask, credentials)).await;
-                let path = stream.next().await.unwrap().data.unwrap();
+                let path = format!("/{}", stream.next().await.unwrap().data.unwrap());
                 talk.pipe = Some((stream, path));
                 let params = json!({"protocolVersion": "2024-11-05", "capabilities": {},
                     "clientInfo": {"name": "test", "version": "1"}});

@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-use bindpost_mcp_http::listener::Drain;
-use bindpost_mcp_http::{Auth, SessionMode, bind};
+use bindpost_mcp_http::listener::{ConnectedClient, Drain};
+use bindpost_mcp_http::{AnyListener, Auth, Endpoint, SessionMode, bind};
 use bindpost_mcp_server::Context;
 use serde_json::json;
 
@@ -197,6 +197,74 @@ async fn without_an_authorizer_no_public_hosts_are_served() {
     for own in [&[][..], &["localhost:7071", "127.0.0.1", "[::1]:80", "LOCALHOST"]] {
         assert_eq!(refused(Settings { allowed_hosts: hosts(own), ..Settings::default() }).await, None);
     }
+}
+
+/// The child process serves on every kind of socket. In the test run itself this does nothing.
+#[test]
+fn the_child_process_is_a_custom_handler() {
+    if std::env::var_os(CUSTOM_HANDLER).is_none() {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let drained = || {
+            let (trigger, drain) = Drain::new();
+            trigger.pull();
+            drain
+        };
+        let path = std::env::temp_dir().join(format!("bindpost-handler-{}.sock", std::process::id()));
+        let unix = format!("unix:{}", path.display());
+        for settings in
+            [Settings::default(), Settings { open_to_all: true, ..Settings::default() }, with_keys()]
+        {
+            let mut problems = Vec::new();
+            let endpoint = Endpoint::new(mixed(), settings.clone());
+            problems.push(endpoint.exposure_problem().map(str::to_owned));
+            let tcp = bind("127.0.0.1:0").await.unwrap();
+            problems.push(
+                tcp.serve_until(mixed(), settings.clone(), drained()).await.err().map(|e| e.to_string()),
+            );
+            let behind = bind("127.0.0.1:0").await.unwrap();
+            let make = |client: ConnectedClient| {
+                let endpoint = endpoint.clone();
+                hyper::service::service_fn(move |request| {
+                    endpoint.clone().handle_from(request, client.clone())
+                })
+            };
+            problems.push(behind.serve_behind(&endpoint, make, drained()).await.err().map(|e| e.to_string()));
+            let socket = AnyListener::bind(&unix, 0o600).await.unwrap();
+            problems.push(
+                socket.serve_until(mixed(), settings.clone(), drained()).await.err().map(|e| e.to_string()),
+            );
+            for problem in problems {
+                let guarded = settings.auth.is_some() || settings.open_to_all;
+                assert_eq!(problem.is_none(), guarded, "{problem:?}");
+                assert!(
+                    problem
+                        .is_none_or(|text| text.contains(CUSTOM_HANDLER) && text.contains("Settings::auth"))
+                );
+            }
+        }
+    });
+}
+
+/// The variable by which the host of a custom handler starts it.
+const CUSTOM_HANDLER: &str = "FUNCTIONS_CUSTOMHANDLER_PORT";
+
+/// A program that reads the port of the custom handler itself must not be open to all.
+#[test]
+fn a_custom_handler_is_not_served_without_authentication() {
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "auth::request::the_child_process_is_a_custom_handler", "--nocapture"])
+        .env(CUSTOM_HANDLER, "8080")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(
+        child.status.success() && said.contains("1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&child.stderr)
+    );
 }
 
 #[tokio::test]
