@@ -7,14 +7,17 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
+use bindpost_mcp_protocol::jsonrpc::INVALID_REQUEST;
 use bytes::Bytes;
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use tokio::runtime::Handle;
 use tower_service::Service;
 
 use crate::endpoint::body::ReplyBody;
+use crate::endpoint::reply::{Reply, refuse};
 use crate::endpoint::{Endpoint, EndpointState, Route};
+use crate::exposure;
 
 /// The future of a response of a mounted [`Endpoint`].
 pub type MountedFuture = Pin<Box<dyn Future<Output = Result<Response<MountedBody>, Infallible>> + Send>>;
@@ -24,13 +27,18 @@ impl Endpoint {
     ///
     /// The address of the client is the [`SocketAddr`] in the extensions of the request, if a middleware has
     /// put it there. Handlers find the other extensions in
-    /// [`HttpRequest::parts`](bindpost_mcp_server::HttpRequest).
+    /// [`HttpRequest::parts`](bindpost_mcp_server::HttpRequest). Without authentication, a client with an address of
+    /// another machine gets the status 403, unless [`Settings::open_to_all`](crate::Settings::open_to_all) is set.
     pub fn handle<B>(self, request: Request<B>) -> MountedFuture
     where
         B: Body<Data: Into<Bytes>> + Send + 'static,
     {
         self.0.start_sweep();
         let address = request.extensions().get::<SocketAddr>().copied();
+        if self.0.refuses_address(address) {
+            return Box::pin(async { Ok(other_machine().map(MountedBody)) });
+        }
+        self.0.warn_of_mount(address);
         // In a box, a body need not be `Unpin`.
         let reply = self.0.answer(request.map(Box::pin), address, None);
         Box::pin(async { Ok(reply.await?.map(MountedBody)) })
@@ -56,6 +64,29 @@ where
 }
 
 impl EndpointState {
+    /// Warns once of settings that are wrong for a mounted endpoint: nothing tells who can reach one without
+    /// authentication, or it has TLS, which the app has to serve.
+    fn warn_of_mount(&self, client: Option<SocketAddr>) {
+        // A load for each request. Only the first one writes.
+        if self.is_mount_checked.load(Ordering::Relaxed) {
+            return;
+        }
+        let is_guarded = self.gate.is_some() || self.settings.open_to_all || client.is_some();
+        let problem = exposure::mount_problem(&self.settings);
+        if is_guarded && problem.is_none() || self.is_mount_checked.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        if !is_guarded {
+            tracing::warn!(
+                "the endpoint has no authentication and does not know who can reach it; call \
+                 `Endpoint::check_address` with the address on which the app listens"
+            );
+        }
+        if let Some(problem) = problem {
+            tracing::warn!("{problem}");
+        }
+    }
+
     /// Starts the sweep at the first request. It ends when the last clone of the endpoint is dropped.
     fn start_sweep(self: &Arc<Self>) {
         if self.sweeps.load(Ordering::Relaxed) {
@@ -65,6 +96,12 @@ impl EndpointState {
         if !self.sweeps.swap(true, Ordering::Relaxed) {
             runtime.spawn(sweep_while_used(Arc::downgrade(self)));
         }
+    }
+
+    /// Returns whether this address is of another machine, and the endpoint serves this machine only.
+    fn refuses_address(&self, address: Option<SocketAddr>) -> bool {
+        let is_other = address.is_some_and(|address| !address.ip().to_canonical().is_loopback());
+        is_other && self.gate.is_none() && !self.settings.open_to_all
     }
 
     /// Finds the operation of a request whose path may lack the path of the endpoint, because the router
@@ -92,6 +129,11 @@ impl EndpointState {
             _ => Route::Unknown,
         }
     }
+}
+
+fn other_machine() -> Reply {
+    let reason = "the server has no authentication, so it serves clients on its own machine only";
+    refuse(StatusCode::FORBIDDEN, None, INVALID_REQUEST, reason)
 }
 
 async fn sweep_while_used(endpoint: Weak<EndpointState>) {

@@ -19,6 +19,7 @@ use crate::endpoint::reply::{BoxedReply, Reply, empty, refuse, too_many_sessions
 use crate::endpoint::request::AdmittedRequest;
 use crate::endpoint::sessions::new_id;
 use crate::endpoint::streaming::event_stream_reply;
+use crate::listener::SentHeaderNames;
 use crate::settings::{SessionLimits, Settings, SseOptions};
 
 /// The open pipes. A pipe is closed when its client disconnects from the stream.
@@ -32,6 +33,8 @@ pub(crate) struct PipeStore {
 #[derive(Debug, Clone)]
 struct OpenPipe {
     caller: Caller,
+    /// The request that opened the stream.
+    opening: Arc<HttpRequest>,
     number: u64,
     /// Whether the client has posted a message.
     used: bool,
@@ -104,12 +107,13 @@ impl Drop for PipeGuard {
 /// Handles `GET /sse`: opens a pipe. The first event has the address for messages.
 pub(crate) fn open_pipe(admitted: &AdmittedRequest<'_>) -> Reply {
     let (endpoint, caller) = (admitted.endpoint, &admitted.sender.caller);
-    let Some((_, message_path)) = &endpoint.settings.sse_paths else { return empty(StatusCode::NOT_FOUND) };
+    let Some(paths) = &endpoint.settings.sse_paths else { return empty(StatusCode::NOT_FOUND) };
     let Some((_, id)) = new_id() else { return empty(StatusCode::INTERNAL_SERVER_ERROR) };
     let out = endpoint.server.new_stream();
     let pipe = Pipe::new(endpoint.server.clone(), out.clone(), caller.clone());
     let pipe = OpenPipe {
         caller: caller.clone(),
+        opening: admitted.http.clone(),
         number: endpoint.pipes.opened.fetch_add(1, Ordering::Relaxed),
         used: false,
         out: out.clone(),
@@ -121,7 +125,7 @@ pub(crate) fn open_pipe(admitted: &AdmittedRequest<'_>) -> Reply {
     if endpoint.draining.load(Ordering::SeqCst) {
         out.end();
     }
-    let address = address_to_post(&endpoint.settings, message_path, admitted.http, &id);
+    let address = address_to_post(&endpoint.settings, paths, admitted.http, &id);
     let opening = format!("event: endpoint\ndata: {address}\n\n");
     if let Some(every) = endpoint.settings.sse.ping {
         tokio::spawn(ping(Arc::downgrade(&out), every));
@@ -134,23 +138,40 @@ pub(crate) fn open_pipe(admitted: &AdmittedRequest<'_>) -> Reply {
     )
 }
 
-/// Returns the address to which the client of a new pipe posts messages.
-fn address_to_post(settings: &Settings, path: &str, http: &HttpRequest, id: &str) -> String {
+/// Returns the address to which the client of a new pipe posts messages. By default it is relative to the address of
+/// the stream: a proxy may serve both below a prefix that only the client knows.
+fn address_to_post(
+    settings: &Settings,
+    (stream, messages): &(String, String),
+    http: &HttpRequest,
+    id: &str,
+) -> String {
     let SseOptions { absolute, repeats, .. } = &settings.sse;
     let host = http.uri().authority().map(|authority| authority.as_str()).or_else(|| http.header("host"));
-    let origin = match host {
+    let path = match host {
         Some(host) if *absolute => {
             let forwarded = http.header("x-forwarded-proto").filter(|scheme| *scheme == "https");
             let scheme = if settings.tls.is_some() { "https" } else { "http" };
-            format!("{}://{host}", forwarded.unwrap_or(scheme))
+            format!("{}://{host}{messages}", forwarded.unwrap_or(scheme))
         }
-        _ => String::new(),
+        _ => relative_path(stream, messages),
     };
-    let mut address = format!("{origin}{path}?sessionId={id}");
+    let mut address = format!("{path}?sessionId={id}");
     for (name, value) in repeats.iter().filter_map(|name| Some((name, http.query(name)?))) {
         address.push_str(&format!("&{name}={value}"));
     }
     address
+}
+
+/// Returns a relative reference from one absolute path to another one.
+fn relative_path(from: &str, to: &str) -> String {
+    let folder = |path: &str| path.rsplit_once('/').map_or(0, |(folder, _)| folder.len() + 1);
+    let common = from.bytes().zip(to.bytes()).take_while(|(one, other)| one == other).count();
+    let common = common.min(folder(from)).min(folder(to));
+    let shared = from.get(..common).map_or(0, folder);
+    let levels = from.get(shared..).unwrap_or_default().matches('/').count();
+    let rest = to.get(shared..).unwrap_or(to);
+    format!("{}{rest}", "../".repeat(levels))
 }
 
 /// Handles `POST /message?sessionId=…`: passes the message to the pipe. The response is sent on
@@ -170,11 +191,28 @@ pub(crate) async fn post_to_pipe(
     let Some(pipe) = admitted.endpoint.pipes.find(id, &admitted.sender.caller) else {
         return Err(admitted.refuse_not_found(None, "unknown or closed stream; open it again"));
     };
-    let (caller, http) = (admitted.sender.caller.clone(), admitted.http.clone());
+    let caller = admitted.sender.caller.clone();
+    let http = Arc::new(with_headers_of(&pipe.opening, admitted.http));
     let listing = admitted.endpoint.listing();
     let guarded = admitted.endpoint.gate.is_some();
     pipe.pipe.lock().await.receive_posted(decoded, caller, listing, guarded, http).await;
     Ok(empty(StatusCode::ACCEPTED))
+}
+
+/// Returns a posted request with the headers of the request that opened its stream, unless it has them itself. Clients
+/// may send credentials and other headers with the first request only.
+fn with_headers_of(opening: &HttpRequest, posted: &HttpRequest) -> HttpRequest {
+    let mut parts = posted.parts.clone();
+    for name in opening.headers().keys().filter(|name| !posted.headers().contains_key(*name)) {
+        for value in opening.headers().get_all(name) {
+            parts.headers.append(name.clone(), value.clone());
+        }
+    }
+    let sent = |http: &HttpRequest| http.parts.extensions.get::<SentHeaderNames>().cloned();
+    if let (Some(own), Some(first)) = (sent(posted), sent(opening)) {
+        parts.extensions.insert(own.followed_by(&first));
+    }
+    HttpRequest { parts, peer: posted.peer }
 }
 
 /// Sends `ping` requests to a client at this interval until it disconnects. The responses are ignored.
@@ -185,6 +223,27 @@ async fn ping(out: Weak<MessageStream>, every: Duration) {
         let id = RequestId::from(format!("ping-{number}").as_str());
         if !out.send(jsonrpc::encode_request(&id, "ping", &serde_json::json!({})).into()).await {
             return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_relative_path_leads_from_one_path_to_another() {
+        for (from, to, expected) in [
+            ("/sse", "/message", "message"),
+            ("/mcp/sse", "/mcp/message", "message"),
+            ("/mcp/sse", "/mcp/sse/message", "sse/message"),
+            ("/mcp/sse", "/message", "../message"),
+            ("/mcp/events/sse", "/mcp/message", "../message"),
+            ("/sse", "/mcp/message", "mcp/message"),
+            ("/mcp/sse", "/mcps/message", "../mcps/message"),
+            ("/one/two/sse", "/three/message", "../../three/message"),
+        ] {
+            assert_eq!(relative_path(from, to), expected, "{from} {to}");
         }
     }
 }

@@ -90,14 +90,15 @@ impl AdmittedRequest<'_> {
     /// Returns the revision of a message without a session, or a rejection if sessions are required or the
     /// version header names an unknown revision.
     pub(crate) fn sessionless_revision(&self, id: Option<&RequestId>) -> Result<Revision, BoxedReply> {
-        if let VersionHeader::Unknown(version) = self.headers.version() {
+        let version = self.headers.version();
+        if let VersionHeader::Unknown(version) = version {
             return Err(self.refuse_version(id, INVALID_REQUEST, version));
         }
         if self.endpoint.settings.sessions == SessionMode::Required {
             let reason = "the Mcp-Session-Id header is missing; send `initialize` first";
             return Err(Box::new(refuse(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, reason)));
         }
-        match self.headers.version() {
+        match version {
             VersionHeader::Known(revision) if revision.has_handshake() => Ok(revision),
             _ => Ok(self.endpoint.settings.without_header),
         }

@@ -1,6 +1,6 @@
 //! Replies without a stream: JSON, empty bodies and errors.
 
-use bindpost_mcp_protocol::jsonrpc::{self, INVALID_REQUEST};
+use bindpost_mcp_protocol::jsonrpc::{self, INTERNAL_ERROR, INVALID_REQUEST};
 use bindpost_mcp_protocol::{ErrorObject, RequestId};
 use bindpost_mcp_server::transport::{EncodedResponse, RejectionKind};
 use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
@@ -75,6 +75,12 @@ pub(crate) fn refuse(
 
 pub(crate) fn refuse_object(status: StatusCode, id: Option<&RequestId>, error: &ErrorObject) -> Reply {
     json_reply(status, ReplyBody::once(jsonrpc::encode_error(id, error)))
+}
+
+/// The reply to every request of a server that other machines can reach and that has no authentication.
+pub(crate) fn not_served() -> Reply {
+    let reason = "the server is not served, because it is public and has no authentication; its log says how to add it";
+    refuse(StatusCode::SERVICE_UNAVAILABLE, None, INTERNAL_ERROR, reason)
 }
 
 pub(crate) fn not_allowed(allow: &'static str) -> Reply {

@@ -23,8 +23,8 @@ use crate::endpoint::body::{BodyReader, ReplyBody, RequestBody};
 use crate::endpoint::pipes::{open_pipe, post_to_pipe};
 use crate::endpoint::protocol_mode::{ProtocolMode, claims_new_revision};
 use crate::endpoint::reply::{
-    BoxedReply, Reply, empty, endpoint_closed, health_reply, json_reply, not_allowed, refuse, refuse_object,
-    too_many_sessions,
+    BoxedReply, Reply, empty, endpoint_closed, health_reply, json_reply, not_allowed, not_served, refuse,
+    refuse_object, too_many_sessions,
 };
 use crate::endpoint::sessions::new_id;
 use crate::endpoint::streaming::{answer_finished, answer_running, open_session_stream, poll_once};
@@ -85,6 +85,9 @@ impl EndpointState {
         body: &mut BodyReader<B>,
         client: Option<&ConnectedClient>,
     ) -> Result<Reply, BoxedReply> {
+        if self.exposure.is_some() {
+            return Err(Box::new(not_served()));
+        }
         // 1. Find the operation, and type the headers.
         let route = self.route(&http.parts, client.is_none());
         let headers = McpHeaders::new(&http.parts.headers);
@@ -101,7 +104,7 @@ impl EndpointState {
             Route::NotAllowed(allow) => return Ok(not_allowed(allow)),
             Route::Alive => return Ok(health_reply(Ok(()))),
             Route::Ready => return Ok(health_reply(self.readiness())),
-            Route::Metadata | Route::Unknown => return Ok(self.metadata(route, http)),
+            Route::Metadata | Route::Unknown => return Ok(self.metadata(route, http, client.is_none())),
         }
         // 3. Authenticate the caller.
         let has_messages = matches!(route, Route::Post | Route::PostToPipe);
@@ -158,9 +161,14 @@ impl EndpointState {
         if self.draining.load(Ordering::Acquire) { Err("the server is shutting down") } else { Ok(()) }
     }
 
-    fn metadata(&self, route: Route, http: &HttpRequest) -> Reply {
+    fn metadata(&self, route: Route, http: &HttpRequest, is_mounted: bool) -> Reply {
         match &self.gate {
             Some(gate) if route == Route::Metadata => gate.metadata(&self.server, http),
+            // The app decides which path leads here.
+            _ if is_mounted => {
+                let reason = "not found; the MCP endpoint of this app is at another path";
+                refuse(StatusCode::NOT_FOUND, None, INVALID_REQUEST, reason)
+            }
             _ => {
                 let reason = format!("not found; the MCP endpoint is {}", self.settings.path);
                 refuse(StatusCode::NOT_FOUND, None, INVALID_REQUEST, reason)
@@ -176,6 +184,7 @@ impl AdmittedRequest<'_> {
             peer,
             caller: self.sender.caller.clone(),
             delivery,
+            abilities: self.endpoint.abilities,
             listing: self.endpoint.listing(),
             guarded: self.endpoint.gate.is_some(),
             http: Some(self.http.clone()),

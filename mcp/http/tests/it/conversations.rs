@@ -446,7 +446,8 @@ impl SseClient {
                 }
             }
         });
-        Ok(SseClient { server, endpoint: first.data, messages })
+        // The address is relative to `/sse`.
+        Ok(SseClient { server, endpoint: format!("/{}", first.data), messages })
     }
 }
 

@@ -67,7 +67,7 @@ async fn subscriptions_get_their_last_message_and_other_streams_end() {
 async fn a_drain_answers_calls_over_http_and_sse() {
     let server = TestServer::start(patient()).await;
     let mut stream = server.open(&Ask::new("GET", "/sse")).await;
-    let path = stream.next().await.unwrap().data.unwrap();
+    let path = format!("/{}", stream.next().await.unwrap().data.unwrap());
     server.send(&Ask::initialize("2024-11-05").at(&path)).await.accepted();
     stream.message().await.unwrap();
     let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}});

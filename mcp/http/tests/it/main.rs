@@ -3,6 +3,7 @@
 mod auth;
 mod bad_input;
 mod budget;
+mod capabilities;
 mod client;
 mod conversations;
 mod drain;
@@ -10,6 +11,7 @@ mod fairness;
 mod health;
 mod ladder;
 mod listener;
+mod logs;
 mod matrix;
 mod mount;
 mod sessions;
@@ -17,6 +19,7 @@ mod smuggling;
 mod streams;
 #[cfg(target_os = "linux")]
 mod systemd;
+mod tasks;
 mod tls;
 #[cfg(unix)]
 mod unix;

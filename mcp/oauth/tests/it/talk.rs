@@ -188,7 +188,8 @@ impl<'a> Talk<'a> {
                 return Answer::read(response).await;
             }
             let mut events = Events::of(response);
-            let path = events.next().await.unwrap();
+            // The address is relative to `/sse`.
+            let path = format!("/{}", events.next().await.unwrap());
             self.pipe = Some((events, path));
         }
         let revision = match self.way {

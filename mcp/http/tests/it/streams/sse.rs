@@ -1,6 +1,7 @@
 //! HTTP+SSE, the transport of 2024-11-05.
 
 use bindpost_mcp_http::SseOptions;
+use bindpost_mcp_server::{Context, Server};
 
 use super::*;
 
@@ -11,9 +12,9 @@ pub(super) async fn open_sse(server: &TestServer, change: impl Fn(Ask) -> Ask) -
     check_head(&stream);
     let endpoint = stream.next().await.unwrap();
     assert_eq!(endpoint.kind.as_deref(), Some("endpoint"));
-    let path = endpoint.data.unwrap();
-    assert!(path.starts_with("/message?"), "{path}");
-    (stream, path)
+    let address = endpoint.data.unwrap();
+    assert!(address.starts_with("message?"), "{address}");
+    (stream, format!("/{address}"))
 }
 
 pub(super) fn post(path: &str, message: Value) -> Ask {
@@ -147,10 +148,40 @@ async fn the_address_for_messages_repeats_the_configured_parameters() {
     let sse = SseOptions { absolute: false, repeats: vec!["code".to_owned()], ping: None };
     let server = TestServer::start(Settings { sse, ..Settings::default() }).await;
     let address = greeting(&server, Ask::new("GET", "/sse?code=a%20b&other=1")).await;
-    assert!(address.starts_with("/message?sessionId="), "{address}");
+    assert!(address.starts_with("message?sessionId="), "{address}");
     assert!(address.ends_with("&code=a%20b"), "{address}");
     let address = greeting(&server, Ask::new("GET", "/sse")).await;
     assert!(!address.contains("code"), "{address}");
+}
+
+#[tokio::test]
+async fn the_address_for_messages_keeps_the_prefix_of_a_proxy() {
+    let sse_paths = Some(("/mcp/sse".to_owned(), "/mcp/message".to_owned()));
+    let server = TestServer::start(Settings { sse_paths, ..Settings::default() }).await;
+    // The client has opened https://example.com/prefix/mcp/sse, from which the proxy removes the prefix.
+    let address = greeting(&server, Ask::new("GET", "/mcp/sse")).await;
+    assert!(address.starts_with("message?sessionId="), "{address}");
+}
+
+#[tokio::test]
+async fn a_posted_message_has_the_headers_of_the_stream_and_over_them_its_own() {
+    let tool = ToolEntry::new("headers", async |context: Context| {
+        let headers = context.http().unwrap().headers();
+        let values = |name: &str| {
+            let values = headers.get_all(name).iter().map(|value| value.to_str().unwrap());
+            values.collect::<Vec<_>>().join(",")
+        };
+        ["x-get", "x-both", "x-post"].map(values).join(" ")
+    });
+    let server = Server::builder("headers", "1").tool(tool).build().unwrap();
+    let server = TestServer::of(server, Settings::default()).await;
+    let (mut stream, path) =
+        open_sse(&server, |ask| ask.header("x-get", "1").header("x-get", "2").header("x-both", "get")).await;
+    let call = || post(&path, request(1, "tools/call", json!({"name": "headers"})));
+    server.send(&call().header("x-both", "post").header("x-post", "3")).await.accepted();
+    assert_eq!(text_of(&stream.message().await.unwrap()["result"]), "1,2 post 3");
+    server.send(&call()).await.accepted();
+    assert_eq!(text_of(&stream.message().await.unwrap()["result"]), "1,2 get ");
 }
 
 #[tokio::test]
