@@ -25,6 +25,8 @@ use crate::selection::PathPattern;
 use crate::{entries, resources, three_tools};
 use bindpost_net_upstream::Upstream;
 pub use builder::{BridgeBuilder, BridgeError, Conceal};
+pub use call::BridgedCall;
+pub(crate) use call::RequestTarget;
 use headers::PassedHeaders;
 pub use offered::AsksIf;
 use offered::OfferedOperation;
@@ -91,6 +93,10 @@ pub(crate) struct BridgeState {
     pub(crate) hidden: Vec<String>,
     pub(crate) enforces_scopes: bool,
     passed: PassedHeaders,
+    /// How many bytes of the body of an error response are returned.
+    pub(crate) error_body: usize,
+    /// Plain text is read as JSON if it is an object and nothing is documented.
+    pub(crate) detects_objects: bool,
     pub(crate) cursors: CursorSigner,
     definitions: OnceLock<BTreeSet<String>>,
     warnings: Vec<String>,
@@ -152,6 +158,11 @@ impl Bridge {
     /// Returns the size of `tools/list` in bytes.
     pub fn list_bytes(&self) -> usize {
         self.0.list_bytes
+    }
+
+    /// Returns the definitions of the tools. With one tool per operation they are in the order of [`Bridge::operations`].
+    pub fn definitions(&self) -> &[bindpost_mcp_protocol::Tool] {
+        &self.0.tools
     }
 
     /// Returns the number of tools.

@@ -93,8 +93,8 @@ fn define_tool(document: &Document, offered: &OfferedOperation, scheme: &str, ru
     Tool {
         name: offered.name.clone(),
         description: Some(description),
-        input_schema,
-        output_schema,
+        input_schema: input_schema.into(),
+        output_schema: output_schema.map(Into::into),
         annotations: Some(annotations(offered.hints)),
         ..Tool::default()
     }

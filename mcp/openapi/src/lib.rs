@@ -2,7 +2,7 @@
 //!
 //! A [`Document`] holds the parsed Swagger 2.0, OpenAPI 3.0 or 3.1 files, with references resolved and
 //! schemas converted to JSON Schema 2020-12. An [`Upstream`] is the service that the document describes:
-//! its address, its credential and its limits. A [`Bridge`] combines the two: the operations that an
+//! its address, its credential and its limits, or a part of this process, a [`RequestHandler`]. A [`Bridge`] combines the two: the operations that an
 //! [`OperationSelection`] selects become entries of an MCP server.
 //!
 //! Files, in reading order: `document/` (files, references, Swagger 2.0 and OpenAPI 3.x), `operation.rs`, `schema/`
@@ -26,10 +26,10 @@ mod selection;
 mod three_tools;
 
 pub use bindpost_net_upstream::{
-    Credential, CredentialSource, Redirects, Secret, Upstream, UpstreamBuilder, UpstreamError,
-    UpstreamLimits, UpstreamRequest, UpstreamResponse,
+    Credential, CredentialSource, HandlerFuture, Redirects, RequestHandler, Secret, Upstream,
+    UpstreamBuilder, UpstreamError, UpstreamLimits, UpstreamRequest, UpstreamResponse,
 };
-pub use bridge::{AsksIf, Bridge, BridgeBuilder, BridgeError, Conceal, ToolForm};
+pub use bridge::{AsksIf, Bridge, BridgeBuilder, BridgeError, BridgedCall, Conceal, ToolForm};
 pub use budget::count_fitting;
 pub use confirm::confirm;
 pub use cursor::{CursorError, CursorSigner};

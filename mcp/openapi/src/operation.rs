@@ -12,6 +12,9 @@ pub struct Operation {
     pub id: String,
     /// The HTTP method.
     pub method: Method,
+    /// Further methods, of which a call chooses one by an argument. Documents have no such operations, but programs may
+    /// create them.
+    pub other_methods: Vec<Method>,
     /// The path as written in the document, with `{variables}`, below the base address.
     pub path: String,
     /// The tags of the operation.
@@ -48,7 +51,8 @@ pub struct Parameter {
     pub argument: String,
     /// The location of the parameter.
     pub place: ParameterLocation,
-    /// Whether a call requires the parameter.
+    /// Whether a call requires the parameter. In documents this is true for all variables of paths. If one is not required
+    /// and missing, it has the default of its schema, or else the path ends before it.
     pub required: bool,
     /// The description of the parameter.
     pub description: Option<String>,
@@ -80,6 +84,8 @@ pub enum ParameterLocation {
 pub enum ParameterStyle {
     /// `a,b` (paths, headers).
     Simple,
+    /// `a/b`, one text with several segments of the path. Documents have no such parameters, but programs may create them.
+    Segments,
     /// `name=a&name=b`, or `name=a,b` when not exploded.
     Form,
     /// `.a.b`
@@ -167,6 +173,11 @@ impl OperationResponse {
 }
 
 impl Operation {
+    /// Returns all methods of the operation.
+    pub fn methods(&self) -> impl Iterator<Item = &Method> {
+        std::iter::once(&self.method).chain(&self.other_methods)
+    }
+
     /// Returns the success response: the first one with a schema, or else the first one.
     pub fn success(&self) -> Option<&OperationResponse> {
         let good = |response: &&OperationResponse| match response.status {

@@ -7,8 +7,8 @@ use bindpost_mcp_protocol::{CallToolResult, Content, ResourceContents};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use crate::bridge::BridgeState;
 use crate::bridge::offered::OfferedOperation;
+use crate::bridge::{BridgeState, RequestTarget};
 use crate::operation::{ParameterLocation, ResponseStatus};
 use crate::paging::{self, PageCursor, PageOptions};
 use bindpost_net_upstream::UpstreamResponse;
@@ -26,16 +26,21 @@ pub(crate) fn call_result(
     shared: &BridgeState,
     offered: &OfferedOperation,
     next: &PageCursor,
-    sent: &str,
+    sent: RequestTarget<'_>,
     incoming: &UpstreamResponse,
     caller: Option<&str>,
 ) -> CallToolResult {
     let UpstreamResponse { status, headers, body, .. } = incoming;
     let status = *status;
     if !(status.is_success() || status == StatusCode::NOT_MODIFIED) {
-        return CallFailure::from_response(status, headers, body).masked(incoming).into_result();
+        let failure = CallFailure::from_response(status, headers, body).masked(incoming);
+        return failure.with_body(headers, body, shared.error_body).into_result();
     }
-    let answer = match DecodedBody::read(headers, body, expected(offered, status)) {
+    let mut expected = expected(offered, status);
+    if shared.detects_objects && offered.operation.responses.is_empty() {
+        expected = ExpectedBody::PerhapsObject;
+    }
+    let answer = match DecodedBody::read(headers, body, expected) {
         Ok(answer) => answer,
         Err(message) => {
             return CallFailure::unreadable(message, status, headers).masked(incoming).into_result();
@@ -48,7 +53,7 @@ pub(crate) fn call_result(
             narrowing_advice(offered)
         );
         let failure = CallFailure { status: Some(status.as_u16()), message, ..CallFailure::default() };
-        CallFailure { next_cursor: beyond, ..failure }.into_result()
+        CallFailure { next_cursor: beyond.map(String::into_boxed_str), ..failure }.into_result()
     };
     let described =
         |media: &str, bytes: usize| json!({"status": status.as_u16(), "contentType": media, "bytes": bytes});
@@ -92,7 +97,7 @@ pub(crate) fn call_result(
                 Some("image") => Content::image(&bytes, &*media),
                 Some("audio") => Content::audio(&bytes, &*media),
                 _ => {
-                    let path = sent.split('?').next().unwrap_or_default();
+                    let path = sent.path.split('?').next().unwrap_or_default();
                     let uri = format!("{}://{path}", shared.scheme);
                     Content::resource(ResourceContents::blob(uri, &bytes).with_mime_type(media))
                 }
@@ -123,13 +128,14 @@ pub(crate) fn expected(offered: &OfferedOperation, status: StatusCode) -> Expect
 fn next_page(
     shared: &BridgeState,
     offered: &OfferedOperation,
-    sent: &str,
+    sent: RequestTarget<'_>,
     value: &mut Value,
     incoming: &UpstreamResponse,
 ) -> Option<String> {
-    if offered.operation.method != http::Method::GET {
-        return None;
-    }
+    let sent = match *sent.method {
+        http::Method::GET => sent.path,
+        _ => return None,
+    };
     let written = paging::next_link(value, offered.operation.next_link.as_deref(), &incoming.headers)?;
     let link = shared.upstream.link_path(sent, &written).ok()?;
     // Links come from the service. They may lead only to served operations.

@@ -9,7 +9,7 @@ mod path;
 mod value;
 
 use bindpost_mcp_server::nearest::nearest;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, header};
 use serde_json::{Map, Value};
 
 use crate::operation::{Operation, Parameter, ParameterLocation, ParameterStyle, ResponseStatus};
@@ -71,6 +71,38 @@ pub fn body_argument(operation: &Operation) -> &'static str {
     ["body", "requestBody"].iter().find(free).copied().unwrap_or("bodyOfRequest")
 }
 
+/// Returns the name of the argument for the method, if calls of the operation choose one: `method`, unless a parameter has
+/// that name.
+pub(crate) fn method_argument(operation: &Operation) -> Option<&'static str> {
+    if operation.other_methods.is_empty() {
+        return None;
+    }
+    let free = |name: &&&str| operation.parameters.iter().all(|parameter| parameter.argument != **name);
+    Some(["method", "httpMethod"].iter().find(free).copied().unwrap_or("methodOfRequest"))
+}
+
+/// Returns the method of a call with these arguments.
+fn method_of(operation: &Operation, arguments: &Map<String, Value>) -> Result<Method, RequestError> {
+    let Some(argument) = method_argument(operation) else { return Ok(operation.method.clone()) };
+    let given = match arguments.get(argument) {
+        None | Some(Value::Null) => return Err(RequestError::Missing(argument.to_owned())),
+        Some(given) => given.as_str().unwrap_or_default(),
+    };
+    let method = operation.methods().find(|method| method.as_str() == given).cloned().ok_or_else(|| {
+        let known: Vec<&str> = operation.methods().map(Method::as_str).collect();
+        RequestError::unusable(argument, format!("must be one of {}", known.join(", ")))
+    })?;
+    let body = body_argument(operation);
+    let has_body = arguments.get(body).is_some_and(|body| !body.is_null());
+    if has_body && !matches!(method, Method::POST | Method::PUT | Method::PATCH) {
+        return Err(RequestError::unusable(
+            body,
+            format!("cannot be sent with the method {method}; remove it"),
+        ));
+    }
+    Ok(method)
+}
+
 /// Returns the query string for these arguments.
 pub(crate) fn query(operation: &Operation, arguments: &Map<String, Value>) -> String {
     let parameters =
@@ -87,6 +119,7 @@ pub fn build_request(
     arguments: &Map<String, Value>,
 ) -> Result<UpstreamRequest, RequestError> {
     check_names(operation, arguments)?;
+    let method = method_of(operation, arguments)?;
     let given = |parameter: &Parameter| arguments.get(&parameter.argument).filter(|value| !value.is_null());
     let mut query = Vec::new();
     let mut cookies = Vec::new();
@@ -94,7 +127,7 @@ pub fn build_request(
     for parameter in &operation.parameters {
         let ours = parameter.place == ParameterLocation::Header && is_reserved_header(&parameter.name);
         let Some(value) = given(parameter) else {
-            if parameter.required && !ours || parameter.place == ParameterLocation::Path {
+            if parameter.required && !ours {
                 return Err(RequestError::Missing(parameter.argument.clone()));
             }
             continue;
@@ -134,7 +167,7 @@ pub fn build_request(
         None => None,
     };
     let repeatable = operation.hints.read_only || operation.hints.idempotent;
-    Ok(UpstreamRequest { method: operation.method.clone(), path, headers, body, repeatable })
+    Ok(UpstreamRequest { method, path, headers, body, repeatable, extensions: Extensions::new() })
 }
 
 /// Returns the member of an object that would be serialised like another parameter.
@@ -166,6 +199,7 @@ fn check_names(operation: &Operation, arguments: &Map<String, Value>) -> Result<
     let mut known: Vec<&str> =
         operation.parameters.iter().map(|parameter| parameter.argument.as_str()).collect();
     known.extend(body);
+    known.extend(method_argument(operation));
     let Some(unknown) = arguments.keys().find(|name| !known.contains(&name.as_str())) else {
         return Ok(());
     };

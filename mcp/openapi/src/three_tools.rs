@@ -37,7 +37,7 @@ pub(crate) fn definitions(offered: &[OfferedOperation]) -> Vec<Tool> {
     let tool = |name: &str, description: String, input_schema: Value, hints: ToolHints| Tool {
         name: name.to_owned(),
         description: Some(description),
-        input_schema,
+        input_schema: input_schema.into(),
         annotations: Some(annotations(hints)),
         ..Tool::default()
     };
@@ -104,7 +104,7 @@ pub(crate) fn entries(bridge: &Bridge, definitions: &[Tool]) -> Vec<Entry> {
         // Models sometimes write nested arguments as a string. The handler accepts both forms.
         match definition.name == CALL {
             true => {
-                let mut checked = definition.input_schema.clone();
+                let mut checked = Value::from(definition.input_schema.clone());
                 checked["properties"]["arguments"] = json!({"type": ["object", "string", "null"]});
                 entry.checked_by(checked).into()
             }

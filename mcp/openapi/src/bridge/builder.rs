@@ -43,6 +43,8 @@ pub struct BridgeBuilder {
     hidden: Vec<String>,
     enforces_scopes: bool,
     passed: Vec<String>,
+    error_body: usize,
+    detects_objects: bool,
 }
 
 impl BridgeBuilder {
@@ -62,6 +64,8 @@ impl BridgeBuilder {
             hidden: Vec::new(),
             enforces_scopes: false,
             passed: Vec::new(),
+            error_body: 0,
+            detects_objects: false,
         }
     }
 
@@ -158,6 +162,19 @@ impl BridgeBuilder {
         self
     }
 
+    /// Includes the body of an error response in the tool's error, at most this many bytes, instead of a message from it.
+    /// Use it for services whose errors contain nothing confidential. Default: 0.
+    pub fn error_body(mut self, bytes: usize) -> BridgeBuilder {
+        self.error_body = bytes;
+        self
+    }
+
+    /// Reads plain text as JSON if it is a JSON object and the document describes no response of the operation.
+    pub fn detect_objects(mut self) -> BridgeBuilder {
+        self.detects_objects = true;
+        self
+    }
+
     /// Builds the bridge.
     pub fn build(self) -> Result<Bridge, BridgeError> {
         let document = self.document;
@@ -194,13 +211,15 @@ impl BridgeBuilder {
                 if self.selection.selects(operation, ToolHints { read_only: true, ..hints }) {
                     changing.insert(operation.id.clone());
                 }
-                left_out.push((operation.method.clone(), PathPattern::new(&operation.path)));
+                let pattern = PathPattern::new(&operation.path);
+                left_out.extend(operation.methods().map(|method| (method.clone(), pattern.clone())));
                 continue;
             }
             let name = names.unique_name(&operation.id);
             places.insert(operation.id.clone(), selected.len());
             places.entry(name.clone()).or_insert(selected.len());
-            let always: Option<AsksIf> = (operation.method == Method::DELETE).then_some(|_| true);
+            let may_delete = operation.methods().any(|method| *method == Method::DELETE);
+            let always: Option<AsksIf> = may_delete.then_some(|_| true);
             let asks = always.or_else(|| self.asks.get(&operation.id).copied());
             selected.push(OfferedOperation::new(
                 &document,
@@ -229,6 +248,8 @@ impl BridgeBuilder {
             hidden: self.hidden,
             enforces_scopes: self.enforces_scopes,
             passed,
+            error_body: self.error_body,
+            detects_objects: self.detects_objects,
             cursors,
             definitions: OnceLock::new(),
             warnings,

@@ -19,6 +19,23 @@ use bindpost_net_upstream::{UpstreamError, UpstreamRequest, UpstreamResponse};
 const MOST_UNKNOWN: usize = 5;
 const MOST_KNOWN: usize = 30;
 
+/// The call that a bridge makes by a request. A [`RequestHandler`](crate::RequestHandler) finds it in the extensions of the
+/// request.
+#[derive(Clone, Debug)]
+pub struct BridgedCall {
+    /// The context of the MCP request.
+    pub context: Context,
+    /// The id of the called operation.
+    pub operation: String,
+}
+
+/// The method of a request, and its path and query below the base address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestTarget<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) path: &'a str,
+}
+
 impl BridgeState {
     /// Calls an operation, by its tool or by its id.
     pub(crate) async fn call(
@@ -55,10 +72,11 @@ impl BridgeState {
         if self.confirms && offered.asks.is_some_and(|asks| asks(&next.arguments)) {
             confirm(context, &question(offered, &sent)).await?;
         }
-        let path = sent.path.clone();
-        match self.send(offered, sent, context).await {
+        let (method, path) = (sent.method.clone(), sent.path.clone());
+        let target = RequestTarget { method: &method, path: &path };
+        match self.send(offered, sent, target, context).await {
             Ok(incoming) => {
-                Ok(reply::call_result(self, offered, &next, &path, &incoming, context.caller().id()))
+                Ok(reply::call_result(self, offered, &next, target, &incoming, context.caller().id()))
             }
             Err(error) => Ok(self.upstream_failure(offered, &error).into_result()),
         }
@@ -73,19 +91,27 @@ impl BridgeState {
     ) -> Result<UpstreamResponse, CallFailure> {
         let next = PageCursor { arguments, ..PageCursor::default() };
         let sent = self.prepare(offered, &next, context)?;
-        self.send(offered, sent, context).await.map_err(|error| self.upstream_failure(offered, &error))
+        let (method, path) = (sent.method.clone(), sent.path.clone());
+        let target = RequestTarget { method: &method, path: &path };
+        self.send(offered, sent, target, context)
+            .await
+            .map_err(|error| self.upstream_failure(offered, &error))
     }
 
-    /// Sends a request. Redirects are followed only to operations that this caller may call.
+    /// Sends a request to its target. Redirects are followed only to operations that this caller may call.
     async fn send(
         &self,
         offered: &OfferedOperation,
-        sent: UpstreamRequest,
+        mut sent: UpstreamRequest,
+        target: RequestTarget<'_>,
         context: &Context,
     ) -> Result<UpstreamResponse, UpstreamError> {
-        let path = sent.path.clone();
+        if self.upstream.is_handled() {
+            let (context, operation) = (context.clone(), offered.operation.id.clone());
+            sent.extensions.insert(BridgedCall { context, operation });
+        }
         let redirects =
-            |method: &Method, to: &str| self.redirect_path(offered, &path, context.caller(), method, to);
+            |method: &Method, to: &str| self.redirect_path(offered, target, context.caller(), method, to);
         self.upstream.send_within(sent, &redirects).await
     }
 
@@ -128,11 +154,11 @@ impl BridgeState {
         arguments.extend(offered.fixed.clone());
         let mut outgoing = request::build_request(operation, &arguments)
             .map_err(|error| CallFailure::invalid(error.to_string()))?;
-        if self.may_reach_excluded_operation(offered, &outgoing.path) {
+        if self.may_reach_excluded_operation(offered, &outgoing) {
             let text = "these arguments address another operation, which is not served here".to_owned();
             return Err(CallFailure::invalid(text));
         }
-        if let Some(scopes) = self.missing_scopes_of_other_operation(offered, &outgoing.path, context) {
+        if let Some(scopes) = self.missing_scopes_of_other_operation(offered, &outgoing, context) {
             let text =
                 format!("these arguments address another operation, which requires the scopes {scopes}");
             return Err(CallFailure { kind: FailureKind::Unauthorized, ..CallFailure::invalid(text) });
@@ -156,7 +182,16 @@ impl BridgeState {
 
     /// Returns the failure for a request without a response.
     fn upstream_failure(&self, offered: &OfferedOperation, error: &UpstreamError) -> CallFailure {
-        tracing::warn!(operation = offered.operation.id, ?error, "no response from the upstream service");
+        match error {
+            UpstreamError::Rejected(reason) => return CallFailure::invalid(reason.clone()),
+            _ => {
+                tracing::warn!(
+                    operation = offered.operation.id,
+                    ?error,
+                    "no response from the upstream service"
+                );
+            }
+        }
         let kind = match error {
             UpstreamError::NoCredential(_) => FailureKind::Unauthorized,
             UpstreamError::TooLarge(_) => FailureKind::UnknownError,
@@ -185,7 +220,9 @@ impl OfferedOperation {
     fn describe_unknown_arguments(&self, arguments: &Map<String, Value>) -> Vec<String> {
         let body = self.operation.body.iter().map(|body| (self.body, body.required));
         let parameters = self.parameters().map(|parameter| (parameter.argument.as_str(), parameter.required));
-        let (needed, other): (Vec<_>, Vec<_>) = parameters.chain(body).partition(|(_, required)| *required);
+        let method = self.method.iter().map(|method| (*method, true));
+        let (needed, other): (Vec<_>, Vec<_>) =
+            parameters.chain(method).chain(body).partition(|(_, required)| *required);
         let known: Vec<&str> = needed.iter().chain(&other).map(|(name, _)| *name).collect();
         let mut lines = Vec::new();
         let mut names_none = false;
@@ -231,10 +268,11 @@ fn question(offered: &OfferedOperation, sent: &UpstreamRequest) -> String {
 impl BridgeState {
     /// Returns whether a service could route this path to an operation that is not selected. A path of
     /// the called operation belongs to it, unless the other operation matches it more specifically.
-    fn may_reach_excluded_operation(&self, offered: &OfferedOperation, path: &str) -> bool {
+    fn may_reach_excluded_operation(&self, offered: &OfferedOperation, sent: &UpstreamRequest) -> bool {
+        let path = sent.path.as_str();
         let is_own = offered.path.may_cover(path);
         self.left_out.iter().any(|(method, pattern)| {
-            *method == offered.operation.method
+            *method == sent.method
                 && (pattern.variables < offered.path.variables || !is_own)
                 && pattern.may_cover(path)
         })
@@ -245,15 +283,16 @@ impl BridgeState {
     fn missing_scopes_of_other_operation(
         &self,
         offered: &OfferedOperation,
-        path: &str,
+        sent: &UpstreamRequest,
         context: &Context,
     ) -> Option<String> {
         if !self.enforces_scopes {
             return None;
         }
+        let path = sent.path.as_str();
         let is_own = offered.path.may_cover(path);
         let other = self.offered.iter().find(|other| {
-            other.operation.method == offered.operation.method
+            other.operation.method == sent.method
                 && other.operation.id != offered.operation.id
                 && (other.path.variables < offered.path.variables || !is_own)
                 && !AccessRule::default().with_scopes(&other.operation.scopes).permits(context.caller())

@@ -9,7 +9,7 @@ use super::text;
 use crate::document::Document;
 use crate::operation::{Operation, Parameter, ParameterLocation};
 use crate::paging;
-use crate::request::{body_argument, is_reserved_header};
+use crate::request::{body_argument, is_reserved_header, method_argument};
 use crate::schema::SchemaPurpose;
 use crate::selection::PathPattern;
 
@@ -30,6 +30,8 @@ pub(crate) struct OfferedOperation {
     pub(crate) fixed_names: Vec<String>,
     /// The name of the argument for the body.
     pub(crate) body: &'static str,
+    /// The name of the argument for the method, if calls choose it.
+    pub(crate) method: Option<&'static str>,
     /// The name of the argument for the cursor, and of the member of the response with the next one.
     pub(crate) cursor: &'static str,
     pub(crate) next_cursor: &'static str,
@@ -58,7 +60,7 @@ impl OfferedOperation {
         fixed: &[(String, Value)],
     ) -> OfferedOperation {
         let has = |name: &str| operation.parameters.iter().any(|parameter| parameter.argument == name);
-        let body = body_argument(&operation);
+        let (body, method) = (body_argument(&operation), method_argument(&operation));
         // An operation with cursors of its own keeps their names.
         let (cursor, next_cursor) = match has("cursor") || has("nextCursor") {
             true => ("answerCursor", "nextAnswerCursor"),
@@ -93,6 +95,7 @@ impl OfferedOperation {
             fixed: given,
             fixed_names,
             body,
+            method,
             cursor,
             next_cursor,
             is_list,
@@ -144,6 +147,11 @@ impl OfferedOperation {
             (Value::Null, None) => json!({}),
             _ => schema.clone(),
         };
+        if let Some(method) = self.method {
+            let methods: Vec<&str> = self.operation.methods().map(http::Method::as_str).collect();
+            properties.insert(method.to_owned(), json!({"type": "string", "enum": methods}));
+            required.push(method);
+        }
         for parameter in self.parameters() {
             let schema = described(&parameter.schema, parameter.description.as_ref());
             properties.insert(parameter.argument.clone(), schema);

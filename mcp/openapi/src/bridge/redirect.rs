@@ -4,6 +4,7 @@ use bindpost_mcp_server::{AccessRule, Caller};
 use http::Method;
 
 use super::BridgeState;
+use super::call::RequestTarget;
 use super::offered::OfferedOperation;
 use crate::operation::ParameterLocation;
 use crate::{paging, request};
@@ -19,14 +20,14 @@ impl BridgeState {
     pub(super) fn redirect_path(
         &self,
         offered: &OfferedOperation,
-        sent: &str,
+        sent: RequestTarget<'_>,
         caller: &Caller,
         method: &Method,
         path: &str,
     ) -> Result<String, String> {
         let refused = |reason: &str| Err(reason.to_owned());
         // The target differs only in its trailing slash.
-        if *method == offered.operation.method && without_slash(sent) == without_slash(path) {
+        if method == sent.method && without_slash(sent.path) == without_slash(path) {
             return Ok(path.to_owned());
         }
         let served = || self.offered.iter().filter(|other| other.operation.method == *method);

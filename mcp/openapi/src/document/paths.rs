@@ -205,6 +205,7 @@ impl PathItem<'_> {
             id: at.text("operationId").unwrap_or_else(|| generated_id(verb, &self.path)),
             hints: hints(&method, at.get("x-mcp-hints")),
             method,
+            other_methods: Vec::new(),
             path: self.path.clone(),
             tags: texts(at.get("tags")),
             summary: at.text("summary").or_else(|| self.item.text("summary")),

@@ -10,6 +10,8 @@ use crate::bridge::text::{plain_text, sentences};
 pub(crate) enum ExpectedBody {
     Json,
     Html,
+    /// Nothing is documented. Plain text may be a JSON object.
+    PerhapsObject,
     Anything,
 }
 
@@ -45,7 +47,12 @@ impl DecodedBody {
             ));
         }
         let is_vague = media.is_empty() || media == "application/octet-stream" || media == "text/plain";
-        if declares_json || (expected == ExpectedBody::Json && is_vague) {
+        let may_be_json = match expected {
+            ExpectedBody::Json => is_vague,
+            ExpectedBody::PerhapsObject => is_vague && body.trim_ascii_start().starts_with(b"{"),
+            ExpectedBody::Html | ExpectedBody::Anything => false,
+        };
+        if declares_json || may_be_json {
             match serde_json::from_slice(body) {
                 Ok(value) => return Ok(DecodedBody::Json(value)),
                 Err(error) if declares_json => {

@@ -56,7 +56,9 @@ pub(crate) struct CallFailure {
     pub(crate) request_id: Option<String>,
     pub(crate) retry_after: Option<u64>,
     /// The cursor after the part that failed.
-    pub(crate) next_cursor: Option<String>,
+    pub(crate) next_cursor: Option<Box<str>>,
+    /// The body of the response, instead of the message in it.
+    pub(crate) body: Option<Box<Value>>,
 }
 
 /// Headers that contain a request id.
@@ -128,7 +130,21 @@ impl CallFailure {
             request_id: REQUEST_IDS.iter().find_map(|name| text(headers, name)).or_else(in_body),
             retry_after: retry_after(headers).map(|wait| wait.as_secs()),
             next_cursor: None,
+            body: None,
         }
+    }
+
+    /// Adds the body of the response, if it is JSON or text: at most this many bytes of it.
+    pub(crate) fn with_body(self, headers: &HeaderMap, body: &[u8], most: usize) -> CallFailure {
+        let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+        if most == 0 || body.trim_ascii().is_empty() {
+            return self;
+        }
+        let whole = (body.len() <= most).then(|| serde_json::from_slice(body).ok()).flatten();
+        let is_text = || body::is_text(&body::media_type(headers)) || std::str::from_utf8(body).is_ok();
+        let body =
+            whole.or_else(|| is_text().then(|| Value::String(beginning(&decode(headers, body), most))));
+        CallFailure { body: body.map(Box::new), ..self }
     }
 
     /// Masks our credential again, because conversion to plain text may have joined its parts.
@@ -156,10 +172,11 @@ impl CallFailure {
             ("error", json!(self.kind)),
             ("status", self.status.into()),
             ("code", self.code.clone().into()),
-            ("message", message.into()),
+            ("message", message.filter(|_| self.body.is_none()).into()),
+            ("body", self.body.as_deref().cloned().into()),
             ("requestId", self.request_id.clone().into()),
             ("retryAfter", self.retry_after.into()),
-            ("nextCursor", self.next_cursor.clone().into()),
+            ("nextCursor", self.next_cursor.as_deref().into()),
         ])
     }
 
@@ -177,6 +194,16 @@ impl CallFailure {
     pub(crate) fn into_result(self) -> CallToolResult {
         CallToolResult::error(self.text())
     }
+}
+
+/// Returns the beginning of a text, at most this many bytes.
+fn beginning(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let longest = most.saturating_sub("…".len());
+    let end = (0..=longest).rev().find(|end| text.is_char_boundary(*end));
+    format!("{}…", text.get(..end.unwrap_or_default()).unwrap_or_default())
 }
 
 /// Returns the error message in a response, in the formats that services use.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::RequestError;
 use super::value::{ValueEncoding, encode_value};
-use crate::operation::{Operation, Parameter, ParameterLocation};
+use crate::operation::{Operation, Parameter, ParameterLocation, ParameterStyle};
 use bindpost_net_upstream::{is_dot_segment, is_path_traversal};
 
 /// Characters that are encoded in the literal parts of a path. Percent signs are kept, because documents
@@ -23,7 +23,7 @@ const LITERAL: &AsciiSet = &CONTROLS
     .add(b'}');
 
 /// Returns the operation's path with its variables filled, encoded, with a leading `/`. It includes the
-/// query in the document's path, if any.
+/// query in the document's path, if any. It ends before an optional variable without a value.
 pub(super) fn fill_path<'a>(
     operation: &'a Operation,
     given: impl Fn(&Parameter) -> Option<&'a Value>,
@@ -34,10 +34,25 @@ pub(super) fn fill_path<'a>(
         None => (whole, None),
     };
     let mut path = String::with_capacity(template.len() + 32);
+    let mut omitted: Option<&Parameter> = None;
     for segment in template.trim_start_matches('/').split('/') {
+        if let Some(parameter) = omitted {
+            check_rest(operation, parameter, segment, &given)?;
+            continue;
+        }
         path.push('/');
         let start = path.len();
-        let last = fill_segment(operation, segment, &given, &mut path)?;
+        let mut last = None;
+        match fill_segment(operation, segment, &given, &mut path, &mut last)? {
+            SegmentEnd::Complete => {}
+            SegmentEnd::Before(parameter) => {
+                omitted = Some(parameter);
+                if path.len() == start {
+                    path.truncate(start.saturating_sub(1));
+                    continue;
+                }
+            }
+        }
         // The result is checked too, because adjacent variables and literal dots can form
         // a dot segment together.
         if let Some(parameter) = last
@@ -46,6 +61,9 @@ pub(super) fn fill_path<'a>(
             return Err(unusable(parameter));
         }
     }
+    if path.is_empty() {
+        path.push('/');
+    }
     if let Some(query) = query {
         path.push('?');
         path.extend(utf8_percent_encode(query, LITERAL));
@@ -53,14 +71,38 @@ pub(super) fn fill_path<'a>(
     Ok(path)
 }
 
-/// Appends one segment and returns its last variable.
-fn fill_segment<'o, 'a>(
-    operation: &'o Operation,
+/// Where the path ends within a segment.
+enum SegmentEnd<'a> {
+    Complete,
+    /// Before this optional parameter, which has no value.
+    Before(&'a Parameter),
+}
+
+/// Returns an error if a variable after an omitted one has a value: it would have no place.
+fn check_rest<'a>(
+    operation: &Operation,
+    omitted: &Parameter,
+    segment: &str,
+    given: &impl Fn(&Parameter) -> Option<&'a Value>,
+) -> Result<(), RequestError> {
+    let is_later = |parameter: &&Parameter| {
+        parameter.place == ParameterLocation::Path && segment.contains(&format!("{{{}}}", parameter.name))
+    };
+    let mut later = operation.parameters.iter().filter(is_later);
+    match later.any(|parameter| parameter.required || given(parameter).is_some()) {
+        true => Err(RequestError::Missing(omitted.argument.clone())),
+        false => Ok(()),
+    }
+}
+
+/// Appends one segment. `last` is set to its last variable.
+fn fill_segment<'a>(
+    operation: &'a Operation,
     segment: &str,
     given: &impl Fn(&Parameter) -> Option<&'a Value>,
     path: &mut String,
-) -> Result<Option<&'o Parameter>, RequestError> {
-    let mut last = None;
+    last: &mut Option<&'a Parameter>,
+) -> Result<SegmentEnd<'a>, RequestError> {
     let mut rest = segment;
     while let Some((before, variable)) = rest.split_once('{') {
         let Some((name, after)) = variable.split_once('}') else { break };
@@ -71,7 +113,13 @@ fn fill_segment<'o, 'a>(
             .ok_or_else(|| {
                 RequestError::Operation(format!("its path has a variable `{name}` without a parameter"))
             })?;
-        let value = given(parameter).ok_or_else(|| RequestError::Missing(parameter.argument.clone()))?;
+        let default = || parameter.schema.get("default").filter(|_| !parameter.required);
+        let Some(value) = given(parameter).or_else(default) else {
+            return match parameter.required {
+                true => Err(RequestError::Missing(parameter.argument.clone())),
+                false => Ok(SegmentEnd::Before(parameter)),
+            };
+        };
         check(parameter, value)?;
         path.extend(utf8_percent_encode(before, LITERAL));
         // A key in quotation marks, as in OData: `indexes('name')`.
@@ -85,11 +133,11 @@ fn fill_segment<'o, 'a>(
             ));
         }
         path.push_str(&text);
-        last = Some(parameter);
+        *last = Some(parameter);
         rest = after;
     }
     path.extend(utf8_percent_encode(rest, LITERAL));
-    Ok(last)
+    Ok(SegmentEnd::Complete)
 }
 
 /// Rejects values that no encoding makes safe. Services decode paths before they resolve dots, and some
@@ -101,7 +149,11 @@ fn check(parameter: &Parameter, value: &Value) -> Result<(), RequestError> {
                 let problem = "is part of a path and contains a control character; remove it";
                 return Err(RequestError::unusable(&parameter.argument, problem));
             }
-            if is_dot_segment(text) || is_path_traversal(text) {
+            let has_dots = match parameter.style {
+                ParameterStyle::Segments => text.split('/').any(is_dot_segment),
+                _ => is_dot_segment(text),
+            };
+            if has_dots || is_path_traversal(text) {
                 return Err(unusable(parameter));
             }
             Ok(())

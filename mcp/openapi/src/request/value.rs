@@ -67,6 +67,11 @@ pub(super) fn encode_value(parameter: &Parameter, value: &Value, encoding: Value
     let explode = parameter.explode;
     match (parameter.style, value) {
         (ParameterStyle::Json, _) => encode_text(&value.to_string(), encoding),
+        (ParameterStyle::Segments, _) => {
+            let whole = plain_value(value);
+            let segments = whole.trim_start_matches('/').split('/');
+            segments.map(|segment| encode_text(segment, encoding)).collect::<Vec<_>>().join("/")
+        }
         (ParameterStyle::Label, Value::Array(_) | Value::Object(_)) => {
             let separator = if explode { "." } else { "," };
             let inner = joined(value, separator, explode, text);

@@ -16,6 +16,7 @@ mod documents_bad;
 mod hostile_answers;
 mod hostile_documents;
 mod hostile_wire;
+mod in_process;
 mod masking;
 mod packages;
 mod published;

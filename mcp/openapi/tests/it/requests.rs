@@ -16,6 +16,7 @@ fn operation(path: &str, parameters: Vec<Parameter>) -> Operation {
     Operation {
         id: "op".into(),
         method: Method::GET,
+        other_methods: Vec::new(),
         path: path.into(),
         tags: Vec::new(),
         summary: None,
