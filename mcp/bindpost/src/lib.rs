@@ -1,9 +1,12 @@
 //! Turn functions into MCP servers.
 //!
-//! This page is for authors of servers. The module [`transport`] is for authors of transports.
+//! This page is the reference for authors of servers. The
+//! [guide](https://github.com/bindpost/bindpost/tree/main/docs/guide) teaches them, a chapter for each topic: tools,
+//! arguments, results, state, resources, prompts, questions to the user, progress, tasks, authentication, hooks,
+//! mounting, testing, deploying. The module [`transport`] is for authors of transports.
 //!
 //! ```
-//! use bindpost::{Server, entries, tool};
+//! use bindpost::prelude::*;
 //!
 //! /// Adds two numbers.
 //! #[tool(read_only)]
@@ -52,6 +55,9 @@
 //! The attributes generate [`ToolEntry`], [`ResourceEntry`], [`TemplateEntry`], [`ResourceListEntry`]
 //! and [`PromptEntry`] values. You can also create them by hand.
 //!
+//! With the feature `skills`, a server also serves skills, which are folders of instructions:
+//! `.skills(SkillSet::from_folder("skills"))`.
+//!
 //! # Parameters
 //!
 //! An argument can have any type that derives `serde::Deserialize` and `schemars::JsonSchema`.
@@ -60,6 +66,23 @@
 //! messages and input from the user. A type of your own becomes a parameter
 //! when it implements [`FromCall`].
 //!
+//! Arguments that the function does not have are rejected, and the input schema has
+//! `additionalProperties: false`, for nested types too. `#[tool(allow_unknown_arguments)]` ignores them. A
+//! map with `#[serde(flatten)]` collects them.
+//!
+//! | In a struct of arguments | in the schema |
+//! |---|---|
+//! | `Option<T>`, `#[serde(default)]` on a member or on the struct | not required |
+//! | `#[serde(default)]`, and the type of the member implements `Serialize` | the default too; without `Serialize` write `#[schemars(extend("default" = "fast"))]` |
+//! | `chrono::NaiveDate`, `NaiveTime`, `DateTime<Tz>` (feature `chrono04` of schemars) | the formats `date`, `time` and `date-time` |
+//! | `rust_decimal::Decimal` (feature `rust_decimal1` of schemars) | a string or a number |
+//! | the same with `#[schemars(with = "f64")]`, or `with = "String"` | only a number, or only a string |
+//!
+//! A `NaiveTime` has no zone: `10:30:00` and `10:30:00Z` are accepted, other zones are rejected. In results a
+//! `Decimal` is a string. For numbers there, write `#[serde(with = "rust_decimal::serde::float")]` and
+//! `#[schemars(with = "f64")]`. The feature `serde-str` of rust_decimal rejects numbers in arguments, so it
+//! needs `#[schemars(with = "String")]`, and `serde-float` needs `with = "f64"` in results.
+//!
 //! # Results
 //!
 //! | A tool returns | and the client gets |
@@ -67,10 +90,10 @@
 //! | `String`, `&'static str`, a number, `bool`, `()` | its text |
 //! | a type with `serde::Serialize` and `schemars::JsonSchema` | structured content, the same JSON as text, and an output schema |
 //! | a type with `serde::Serialize` only | the same without a schema |
-//! | [`Content`](protocol::Content), several, a [`CallToolResult`](protocol::CallToolResult) | the content itself: images, audio, links, errors |
+//! | [`Content`], several, a [`CallToolResult`] | the content itself: images, audio, links, errors |
 //! | `Result` of one of these | the value, or the error's text for the model ([`ToolError`]) |
 //!
-//! A resource returns text, bytes, [`ResourceContents`](protocol::ResourceContents) or any serialisable
+//! A resource returns text, bytes, [`ResourceContents`] or any serialisable
 //! value. Set `mime_type` if it is not JSON. For a resource that does not exist, return
 //! `Err(ProtocolError::UnknownResource(uri))` ([`ProtocolError`]).
 //!
@@ -123,46 +146,88 @@
 //! ```
 //! # use bindpost::{Server, entries, tool};
 //! # use serde_json::json;
+//! use bindpost::testing::TestClient;
+//!
 //! # /// Adds two numbers.
 //! # #[tool]
 //! # async fn add(a: f64, b: f64) -> f64 { a + b }
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let server = Server::builder("adder", "1.0.0").add(entries![add]).build()?;
-//! let mut client = bindpost::testing::TestClient::connect(&server);
-//! assert_eq!(client.call("add", json!({"a": 1, "b": 2})).await, Ok("3".to_owned()));
+//! let mut client = TestClient::connect(&server);
+//! let sum: f64 = client.call_as("add", json!({"a": 1, "b": 2})).await?;
+//! assert_eq!(sum, 3.0);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The client enforces scopes and roles, uses legacy and modern revisions, answers elicitation and
+//! sampling by closures, and collects progress and logs:
+//!
+//! ```
+//! # use bindpost::{Context, Server, ToolError, entries, tool};
+//! # use serde_json::json;
+//! use bindpost::Identity;
+//! use bindpost::testing::{ElicitationRequest, TestClient};
+//!
+//! # #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! # struct Confirmation { sure: bool }
+//! # /// Cancels an order.
+//! # #[tool(scopes = ["orders.write"])]
+//! # async fn cancel_order(id: u32, context: Context) -> Result<String, ToolError> {
+//! #     let answer: Confirmation = context.elicit("Are you sure?").await?.required()?;
+//! #     Ok(if answer.sure { format!("order {id} is cancelled") } else { "nothing was done".to_owned() })
+//! # }
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let server = Server::builder("orders", "1.0.0").add(entries![cancel_order]).build()?;
+//! let mut client = TestClient::builder(&server)
+//!     .caller(Identity::new("alice").user().scope("orders.write"))
+//!     .on_elicitation(|form: ElicitationRequest| form.accept(&json!({"sure": true})))
+//!     .connect()
+//!     .await?;
+//! assert_eq!(client.call("cancel_order", json!({"id": 7})).await?.text(), "order 7 is cancelled");
 //! # Ok(())
 //! # }
 //! ```
 
+#[cfg(feature = "options")]
 pub mod options;
+pub mod prelude;
 
 // Servers.
 pub use bindpost_mcp_server::{
     BuildError, CacheScope, Catalog, CatalogError, ListKind, Server, ServerBuilder, ServerLimits,
-    StreamLimits, TaskLimits,
+    StreamLimits, TaskLimits, VisibleEntries,
 };
+#[cfg(feature = "skills")]
+pub use bindpost_mcp_server::{Skill, SkillSet};
 
 // Entries, by attributes or by hand.
 pub use bindpost_mcp_macros::{entries, prompt, resource, resource_list, tool, tools};
 pub use bindpost_mcp_server::{
-    Completer, Entry, IntoEntries, IntoSuggestions, PromptEntry, ResourceEntry, ResourceListEntry,
-    SyncCompleter, TaskSupport, TemplateEntry, ToolEntry, ToolHints, Toolbox,
+    AppPage, Completer, Entry, IntoEntries, IntoSuggestions, PagePermission, PromptEntry, ResourceEntry,
+    ResourceListEntry, SyncCompleter, TaskSupport, TemplateEntry, ToolEntry, ToolHints, Toolbox,
 };
 
 // Parameters of handlers.
 pub use bindpost_mcp_server::{
-    Args, Context, FromCall, Handler, HttpRequest, Json, RawArguments, State, TrackedItems, TrackedStream,
+    Args, BlockingTrackedItems, Context, FromCall, Handler, HttpRequest, Json, RawArguments, State,
+    TrackedItems, TrackedStream,
 };
 
 // Results and errors.
+pub use bindpost_mcp_protocol::lifecycle::LogLevel;
+pub use bindpost_mcp_protocol::{
+    CallToolResult, Content, PromptMessage, Resource, ResourceContents, Revision,
+};
 pub use bindpost_mcp_server::{
     AskError, Elicitation, IntoPromptResult, IntoResourceList, IntoResourceResult, IntoToolError,
     IntoToolResult, OrToolError, ProtocolError, SampleRequest, ToolError,
 };
 
 // Hooks around tool calls, resource reads and prompts.
-pub use bindpost_mcp_server::{EntryView, NextHandler, Operation, OperationResult};
+pub use bindpost_mcp_server::{CallQuota, EntryView, NextHandler, Operation, OperationResult};
 
 // Callers and the access rules of entries.
 #[cfg(feature = "oauth")]
@@ -172,6 +237,7 @@ pub use bindpost_mcp_server::{AccessRule, Caller, CallerKind, Identity, ListVisi
 // Serving.
 pub use bindpost_mcp_http as http;
 pub use bindpost_mcp_server::stdio;
+#[cfg(feature = "options")]
 pub use options::{Options, OptionsError};
 
 // What the attributes generate, and entries from descriptions other than Rust types.
@@ -200,6 +266,7 @@ mod documents {
     struct CrateReadmeExamples;
     #[doc = include_str!("../../../docs/auth.md")]
     struct AuthExamples;
+    #[cfg(feature = "options")]
     #[doc = include_str!("../../../docs/options.md")]
     struct OptionsExamples;
 }

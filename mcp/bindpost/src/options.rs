@@ -4,6 +4,7 @@
 //! `options/keys.rs` defines every option once, with its name and its meaning. The file, the variables
 //! and `docs/options.md` follow that table.
 
+mod app;
 mod auth;
 mod form;
 mod keys;
@@ -24,6 +25,7 @@ use bindpost_mcp_http::{AnyAuthorizer, AnyListener, Settings};
 use bindpost_mcp_protocol::Revision;
 use bindpost_mcp_server::{CacheScope, Server, ServerBuilder, ServerLimits, TaskLimits};
 
+use app::AppValue;
 pub use auth::AuthOptions;
 pub use mistake::{OptionMistake, OptionSource, OptionsError};
 pub use tls::TlsOptions;
@@ -114,6 +116,8 @@ pub struct Options {
     tls: TlsOptions,
     auth: AuthOptions,
     authorizer: Option<AnyAuthorizer>,
+    /// The settings of the program itself.
+    app: AppValue,
     /// The file or variable that set a key.
     places: BTreeMap<&'static str, OptionSource>,
 }
@@ -138,7 +142,7 @@ pub struct HttpOptions {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskOptions {
-    /// Enables the tasks extension.
+    /// Enables the tasks extension. A tool that runs as a task enables it too.
     pub enabled: bool,
     /// The maximum number of tasks. Default: 1,000.
     pub tasks: usize,
@@ -221,6 +225,7 @@ impl Options {
             tls: TlsOptions::default(),
             auth: AuthOptions::default(),
             authorizer: None,
+            app: AppValue::empty(),
             places: BTreeMap::new(),
         }
     }

@@ -7,7 +7,6 @@ use bindpost_mcp_http::{AnonymousAccess, AnyAuthorizer, ApiKeys, Auth, Authorize
 use bindpost_mcp_server::ListVisibility;
 
 use super::mistake::{OptionMistake, OptionSource};
-use super::text::api_key;
 use super::tokens::{self, TokenLimits};
 use super::{Options, keys};
 
@@ -168,8 +167,8 @@ impl Options {
                 .map_err(|error| ("auth.api_keys_file", format!("cannot be used: {error}")))?
                 .look_every(auth.api_keys_look_every),
         };
-        for (name, secret, scopes) in auth.api_keys.iter().filter_map(|line| api_key(line)) {
-            keys = keys.key_with_scopes(name, secret, scopes);
+        for line in &auth.api_keys {
+            keys = keys.key_line(line);
         }
         keys = keys.header(&auth.api_key_header);
         if auth.api_key_bearer {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bindpost_mcp_http::{AnonymousAccess, SessionMode};
 use bindpost_mcp_server::{CacheScope, ListVisibility};
 
+use super::app::APP;
 use super::form::{
     COUNT, PAUSE, SIZE, SOME, SOME_BYTES, TIME, choice, count, flag, name, revision, size, time,
 };
@@ -48,16 +49,23 @@ pub(super) fn find(name: &str) -> Option<&'static OptionDefinition> {
     all().find(|key| key.name == name)
 }
 
-/// Returns all tables.
-pub(super) fn tables() -> Vec<&'static str> {
+/// Returns all tables of options.
+fn tables_of_options() -> Vec<&'static str> {
     let mut tables: Vec<&str> = all().filter_map(OptionDefinition::table).collect();
     tables.dedup();
     tables
 }
 
-/// Returns whether a table with this name exists.
+/// Returns all tables, with that of the program.
+pub(super) fn tables() -> Vec<&'static str> {
+    let mut tables = tables_of_options();
+    tables.push(APP);
+    tables
+}
+
+/// Returns whether a table of options with this name exists.
 pub(super) fn is_table(name: &str) -> bool {
-    tables().contains(&name)
+    tables_of_options().contains(&name)
 }
 
 /// Returns the keys and tables in a table, or at the top level of the file.
@@ -129,7 +137,7 @@ const KEYS: &[OptionDefinition] = &[
     key("allowed_hosts", |o| slot(&mut o.settings.allowed_hosts, text(HOST)), "Accepted host names, besides those of the loopback interface. Use `*` for all hosts only behind a proxy that checks the `Host` header. Requires `[auth]` or `open_to_all`."),
     key("require_origin_header", |o| slot(&mut o.settings.require_origin, flag()), "Rejects requests without an `Origin` header, so that only web pages may send requests."),
     key("open_to_all", |o| slot(&mut o.settings.open_to_all, flag()), "Serves without `[auth]` even if other machines can reach the server. Every caller may then call everything."),
-    key("behind_proxy", |o| slot(&mut o.settings.behind_proxy, flag()), "A proxy or platform forwards requests of other machines to the server. Requires `[auth]` or `open_to_all`."),
+    key("behind_proxy", |o| slot(&mut o.settings.behind_proxy, flag()), "A proxy or platform forwards requests of other machines to the server. Requires `[auth]` or `open_to_all`. The client's host is read from `X-Forwarded-Host`."),
     key("identity_headers", |o| slot(&mut o.settings.identity_headers, text(HEADER)), "Beginnings of the names of headers in which a platform in front of the server names the user, like `x-user-`. They are removed from requests unless `trust_platform_identity` is set. Headers that the authorizer reads are included."),
     key("trust_platform_identity", |o| slot(&mut o.settings.trust_platform_identity, flag()), "Trusts the identity headers (`identity_headers`): a platform in front of the server sets them. Without such a platform any client can send them."),
 
@@ -184,7 +192,7 @@ const KEYS: &[OptionDefinition] = &[
     key("connections.drain", |o| slot(&mut o.settings.connections.drain, time(TIME)), "How long a shutdown waits for running requests."),
     key("connections.drain_idle", |o| slot(&mut o.settings.connections.drain_idle, time(TIME)), "How long a shutdown keeps idle connections open."),
 
-    key("tasks.enabled", |o| slot(&mut o.tasks.enabled, flag()), "Enables the tasks extension."),
+    key("tasks.enabled", |o| slot(&mut o.tasks.enabled, flag()), "Enables the tasks extension. A tool that runs as a task enables it too."),
     key("tasks.tasks", |o| slot(&mut o.tasks.tasks, count(COUNT)), "The maximum number of tasks."),
     key("tasks.tasks_per_caller", |o| slot(&mut o.tasks.tasks_per_caller, count(COUNT)), "The maximum number of tasks of one caller."),
     key("tasks.lifetime", |o| slot(&mut o.tasks.lifetime, time(PAUSE)), "How long a task is kept after its creation."),

@@ -11,6 +11,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::app::{APP, AppData, AppValue};
 use super::form::{LocatedValue, OptionValue, quoted};
 use super::keys::{self, OptionDefinition};
 use super::mistake::{OptionMistake, OptionSource, OptionsError};
@@ -120,6 +121,13 @@ impl Options {
     }
 
     fn apply_variable(&mut self, name: &str, value: &OsString) -> Vec<OptionMistake> {
+        if let Some(rest) = name.strip_prefix(PREFIX).and_then(|name| name.strip_prefix("APP__")) {
+            let place = OptionSource::Variable(name.to_owned());
+            return match value.to_str() {
+                Some(text) => self.set_app_variable(rest, text).into_iter().collect(),
+                None => vec![OptionMistake::about(APP, place, "is not UTF-8")],
+            };
+        }
         let Some(key) = keys::all().find(|key| key.variable() == name) else {
             let known: Vec<String> = keys::all().map(OptionDefinition::variable).collect();
             let known: Vec<&str> = known.iter().map(String::as_str).chain([CONFIG]).collect();
@@ -175,6 +183,10 @@ impl TomlLoader<'_> {
             // A dot inside a quoted key does not separate tables.
             let known = if key.get_ref().contains('.') { None } else { keys::find(&name) };
             match (known, value.get_ref()) {
+                (None, DeValue::Table(_)) if name == APP => {
+                    let table = self.app_value(value.get_ref(), line);
+                    self.options.app.merge(table);
+                }
                 (Some(key), value) => {
                     let given = self.located_value(value, value_line);
                     let place = OptionSource::Line { file: self.file.to_owned(), line };
@@ -184,7 +196,7 @@ impl TomlLoader<'_> {
                 (None, DeValue::Table(members)) if keys::is_table(&name) => {
                     self.apply_table(Some(&name), members);
                 }
-                (None, value) if keys::is_table(&name) => {
+                (None, value) if keys::is_table(&name) || name == APP => {
                     let shown =
                         self.located_value(value, value_line).value.display_text().unwrap_or_default();
                     let place = OptionSource::Line { file: self.file.to_owned(), line };
@@ -201,6 +213,32 @@ impl TomlLoader<'_> {
                 }
             }
         }
+    }
+
+    /// Returns a value of `[app]`.
+    fn app_value(&self, value: &DeValue<'_>, line: usize) -> AppValue {
+        let child = |value: &Spanned<DeValue<'_>>| {
+            self.app_value(value.get_ref(), self.lines.line_at(Some(value.span())))
+        };
+        let data = match value {
+            DeValue::String(text) => AppData::Text(text.to_string()),
+            DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
+                Ok(number) => AppData::Integer(number),
+                Err(_) => AppData::Other(number.to_string()),
+            },
+            DeValue::Float(number) => match number.as_str().parse() {
+                Ok(number) => AppData::Float(number),
+                Err(_) => AppData::Other(number.to_string()),
+            },
+            DeValue::Boolean(flag) => AppData::Flag(*flag),
+            DeValue::Datetime(date) => AppData::Other(date.to_string()),
+            DeValue::Array(items) => AppData::List(items.iter().map(child).collect()),
+            DeValue::Table(members) => {
+                let members = members.iter().map(|(key, value)| (key.get_ref().to_string(), child(value)));
+                AppData::Table(members.collect())
+            }
+        };
+        AppValue { place: OptionSource::Line { file: self.file.to_owned(), line }, data }
     }
 
     fn located_value<'v>(&self, value: &'v DeValue<'_>, line: usize) -> LocatedValue<'v> {

@@ -150,15 +150,11 @@ fn is_realm(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| (b' '..=b'~').contains(&byte) && !b"\"\\".contains(&byte))
 }
 
-fn is_api_key(text: &str) -> bool {
-    api_key(text).is_some()
-}
-
-/// Splits `name = secret scope1 scope2` into its parts.
-pub(super) fn api_key(line: &str) -> Option<(&str, &str, impl Iterator<Item = &str>)> {
-    let (name, rest) = line.split_once('=')?;
-    let mut words = rest.split_whitespace();
-    let secret = words.next()?;
-    let name = name.trim();
-    (!name.is_empty()).then_some((name, secret, words))
+/// Checks that a line is a key, not the reference to one. [`ApiKeys`](bindpost_mcp_http::ApiKeys) parses it.
+fn is_api_key(line: &str) -> bool {
+    // A platform that cannot resolve a reference to a secret store leaves its text: `@Store(Uri=https://…)`.
+    line.split_once('=').is_some_and(|(name, secret)| {
+        let name = name.trim();
+        !name.is_empty() && !name.starts_with('@') && !secret.trim().is_empty()
+    })
 }

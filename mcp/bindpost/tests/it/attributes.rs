@@ -185,12 +185,18 @@ fn server() -> Server {
         .unwrap()
 }
 
+/// Connects a client without authentication, although one of the resources is anonymous.
+fn connect() -> TestClient {
+    TestClient::builder(&server()).without_auth().connect_lazily()
+}
+
 async fn ask(method: &str, params: Value) -> Value {
-    TestClient::connect(&server()).request(method, params).await.unwrap()
+    connect().request(method, params).await.unwrap()
 }
 
 async fn call(tool: &str, arguments: Value) -> Result<String, String> {
-    TestClient::connect(&server()).call(tool, arguments).await
+    let reply = connect().call(tool, arguments).await;
+    reply.map(|reply| reply.text()).map_err(|error| error.to_string())
 }
 
 async fn tool_definition(name: &str) -> Value {
@@ -213,6 +219,7 @@ async fn a_tool_is_described_by_its_function() {
                     "b": {"type": "number", "description": "The second one.", "maximum": 100},
                 },
                 "required": ["a", "b"],
+                "additionalProperties": false,
             },
             "annotations": {
                 "readOnlyHint": false, "destructiveHint": false, "idempotentHint": false, "openWorldHint": true
@@ -242,6 +249,7 @@ async fn every_option_of_a_tool_is_listed() {
                     "times": {"type": "integer", "minimum": 1, "maximum": 3},
                 },
                 "required": ["firstName"],
+                "additionalProperties": false,
             },
             "annotations": {
                 "title": "Say hello",
@@ -336,7 +344,7 @@ async fn resources_are_listed_and_read() {
     assert_eq!(contents["contents"], expected);
     assert_eq!(read("count://sheep").await["contents"][0]["text"], "0 sheep");
 
-    let mut client = TestClient::connect(&server());
+    let mut client = connect();
     for (uri, reason) in [
         ("menu://categories/drinks/10", "there are nine pages"),
         ("menu://categories/drinks/many", "invalid params for resources/read: \"page\": invalid type"),
@@ -355,7 +363,7 @@ async fn resources_are_listed_and_read() {
 async fn dynamically_listed_resources_are_paged() {
     let server =
         Server::builder("fixture", "1.0.0").add(entries![settings, listed]).page_size(2).build().unwrap();
-    let mut client = TestClient::connect(&server);
+    let mut client = TestClient::builder(&server).without_auth().connect_lazily();
     let first = client.request("resources/list", json!({})).await.unwrap();
     assert_eq!(first["resources"].as_array().unwrap().len(), 2);
     let cursor = first["nextCursor"].clone();
@@ -460,12 +468,23 @@ fn defaulted(#[arg(default = "huge", one_of = ["small", "large"])] size: String)
     size
 }
 
+/// Has constraints that do not fit the types.
+#[tool]
+fn misplaced(
+    #[arg(minimum = 1, max_items = 3)] city: String,
+    #[arg(max_length = 3)] count: Option<u8>,
+) -> String {
+    format!("{city} {count:?}")
+}
+
 #[test]
 fn mistakes_across_entries_are_rejected_at_start() {
     let built = Server::builder("fixture", "1.0.0")
+        .state(7_u8)
+        .state(8_u8)
         .add(Counter::new(1))
         .add(entries![category, another_count, another_category, special, lost, both, confused])
-        .add(entries![apart, absent, defaulted, impossible])
+        .add(entries![apart, absent, defaulted, impossible, misplaced])
         .build();
     let mistakes = built.unwrap_err().to_string();
     for expected in [
@@ -480,6 +499,10 @@ fn mistakes_across_entries_are_rejected_at_start() {
         "tool \"absent\": argument \"count\" is not required, but is no `Option` and has no default",
         "tool \"impossible\": argument \"count\" accepts no value: minimum 10 is greater than maximum 5",
         "tool \"defaulted\": the default of argument \"size\" is invalid",
+        "tool \"misplaced\": minimum has no effect on argument \"city\", whose type is string; `min_length` limits a text, \
+         `min_items` a list; maxItems has no effect on argument \"city\", whose type is string; `max_length` limits a \
+         text; maxLength has no effect on argument \"count\", whose type is integer",
+        "state \"u8\": the server has a value of this type already; remove one `.state(…)`",
     ] {
         assert!(mistakes.contains(expected), "{expected} is not in:\n{mistakes}");
     }
@@ -489,10 +512,50 @@ fn mistakes_across_entries_are_rejected_at_start() {
 }
 
 /// Blocks its thread.
-#[tool(blocking, timeout = Duration::from_millis(50))]
+#[tool(blocking, timeout = "50ms")]
 fn waits(milliseconds: u64) -> u64 {
     std::thread::sleep(Duration::from_millis(milliseconds));
     milliseconds
+}
+
+/// Has a list with an empty default.
+#[tool]
+fn tagged(#[arg(default = [])] tags: Vec<String>) -> usize {
+    tags.len()
+}
+
+#[tokio::test]
+async fn an_empty_list_is_a_default() {
+    let server = Server::builder("s", "1").add(entries![tagged]).build().unwrap();
+    let mut client = TestClient::connect(&server);
+    assert_eq!(
+        client.list_tools().await.unwrap()[0].input_schema["properties"]["tags"]["default"],
+        json!([])
+    );
+    assert_eq!(client.call("tagged", ()).await.unwrap().text(), "0");
+    assert_eq!(client.call("tagged", json!({"tags": ["a"]})).await.unwrap().text(), "1");
+}
+
+/// Runs as a task.
+#[tool(task)]
+fn long() -> &'static str {
+    "done"
+}
+
+#[tokio::test]
+async fn a_tool_that_runs_as_a_task_enables_tasks() {
+    let server = Server::builder("s", "1").add(entries![long]).build().unwrap();
+    let mut client = TestClient::builder(&server).tasks().connect().await.unwrap();
+    let mut call = client.start_call("long", ()).await.unwrap();
+    assert!(call.task_id().await.is_some());
+    assert_eq!(call.await.unwrap().text(), "done");
+}
+
+#[tokio::test]
+async fn an_error_of_the_test_client_reads_well_where_a_test_returns_it() {
+    let server = Server::builder("s", "1").add(entries![long]).build().unwrap();
+    let error = TestClient::connect(&server).call("short", ()).await.unwrap_err();
+    assert_eq!(format!("{error:?}"), "unknown tool: short (-32602)");
 }
 
 struct Conditional;
@@ -522,8 +585,8 @@ impl Conditional {
 async fn a_function_that_blocks_has_a_thread_of_its_own() {
     let server = Server::builder("fixture", "1.0.0").add(entries![waits]).add(Conditional).build().unwrap();
     let mut client = TestClient::connect(&server);
-    assert_eq!(client.call("waits", json!({"milliseconds": 1})).await.unwrap(), "1");
+    assert_eq!(client.call("waits", json!({"milliseconds": 1})).await.unwrap().text(), "1");
     assert!(client.call("waits", json!({"milliseconds": 2000})).await.is_err());
-    assert_eq!(client.call("there", json!({})).await.unwrap(), "");
-    assert!(client.call("not_there", json!({})).await.unwrap_err().contains("unknown tool"));
+    assert_eq!(client.call("there", ()).await.unwrap().text(), "");
+    assert!(client.call("not_there", ()).await.unwrap_err().to_string().contains("unknown tool"));
 }

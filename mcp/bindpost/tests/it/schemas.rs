@@ -83,7 +83,8 @@ async fn an_order_has_exactly_the_schema_of_the_specification() {
               },
               "modifications": {"type": "string", "description": "Special modifications"}
             },
-            "required": ["itemId", "quantity"]
+            "required": ["itemId", "quantity"],
+            "additionalProperties": false
           }
         },
         "notes": {"type": "string", "description": "Special instructions or notes", "maxLength": 500},
@@ -101,7 +102,8 @@ async fn an_order_has_exactly_the_schema_of_the_specification() {
           "type": "number", "description": "Discount percentage", "minimum": 0, "maximum": 100
         }
       },
-      "required": ["customerId", "items"]
+      "required": ["customerId", "items"],
+      "additionalProperties": false
     });
     assert_eq!(listed["tools"][0]["inputSchema"], expected);
 }
@@ -110,17 +112,17 @@ async fn an_order_has_exactly_the_schema_of_the_specification() {
 async fn valid_orders_are_accepted() {
     let mut client = TestClient::connect(&server());
     let least = json!({"customerId": "c1", "items": []});
-    assert_eq!(client.call("create_order", least).await.unwrap(), "0 for c1, Normal");
+    assert_eq!(client.call("create_order", least).await.unwrap().text(), "0 for c1, Normal");
     let all = json!({
         "customerId": "c1",
         "items": [{"itemId": "soup", "quantity": 2, "modifications": "hot"}, {"itemId": "tea", "quantity": 1.0}],
         "notes": "Ring twice", "priority": "urgent", "deliveryDate": "2026-11-15",
         "notificationEmail": "alice@example.com", "discountPercent": 12.5
     });
-    assert_eq!(client.call("create_order", all).await.unwrap(), "3 for c1, Urgent");
+    assert_eq!(client.call("create_order", all).await.unwrap().text(), "3 for c1, Urgent");
     // Models write null for arguments they omit.
     let nulls = json!({"customerId": "c1", "items": [], "notes": null, "deliveryDate": null});
-    assert_eq!(client.call("create_order", nulls).await.unwrap(), "0 for c1, Normal");
+    assert_eq!(client.call("create_order", nulls).await.unwrap().text(), "0 for c1, Normal");
     // The schema accepts the serialised form of the type.
     let request = CreateOrderRequest {
         customer_id: "c1".into(),
@@ -131,7 +133,7 @@ async fn valid_orders_are_accepted() {
         notification_email: None,
         discount_percent: Some(0.0),
     };
-    assert_eq!(client.call("create_order", json!(request)).await.unwrap(), "1 for c1, Low");
+    assert_eq!(client.call("create_order", json!(request)).await.unwrap().text(), "1 for c1, Low");
 }
 
 #[tokio::test]
@@ -174,7 +176,7 @@ async fn invalid_orders_are_rejected_with_the_path() {
         (order(json!({"custmerId": "c1"})), "- \"custmerId\" is unknown; did you mean \"customerId\"?"),
         (order(json!({"tip": 3})), "- \"tip\" is unknown; known: customerId, deliveryDate, discountPercent"),
     ] {
-        let error = client.call("create_order", arguments.clone()).await.unwrap_err();
+        let error = client.call("create_order", arguments.clone()).await.unwrap_err().to_string();
         assert!(error.starts_with("Invalid arguments for tool \"create_order\":\n"), "{error}");
         assert!(error.contains(expected), "{arguments}: {expected} is not in\n{error}");
     }
@@ -210,6 +212,11 @@ macro_rules! member {
         member_of::<One>()
     }};
 }
+
+mod decimals;
+mod defaults;
+mod times;
+mod unknown_arguments;
 
 /// "Schema Generation Rules", row by row.
 mod rules {
@@ -376,6 +383,7 @@ async fn a_parameter_has_the_same_schema_as_a_field() {
             "required": [
                 "described", "chosen", "ranged", "sized", "matched", "email", "uri", "phone", "time", "forced"
             ],
+            "additionalProperties": false,
         })
     );
 }
@@ -439,8 +447,8 @@ mod types {
             #[allow(dead_code, reason = "only its schema is used")]
             street: String,
         }
-        let expected =
-            json!({"type": "object", "properties": {"street": {"type": "string"}}, "required": ["street"]});
+        let expected = json!({"type": "object", "properties": {"street": {"type": "string"}},
+            "required": ["street"], "additionalProperties": false});
         assert_eq!(member!(Address), (expected.clone(), true));
         assert_eq!(member!(Option<Address>), (expected, false));
     }
@@ -473,9 +481,9 @@ async fn a_recursive_type_is_checked_at_every_depth() {
     let server = Server::builder("folders", "1.0.0").tool(ToolEntry::new("count", depth)).build().unwrap();
     let mut client = TestClient::connect(&server);
     let good = json!({"name": "a", "folders": [{"name": "b", "folders": [{"name": "c"}]}]});
-    assert_eq!(client.call("count", good).await.unwrap(), "1");
+    assert_eq!(client.call("count", good).await.unwrap().text(), "1");
     let bad = json!({"name": "a", "folders": [{"name": "b", "folders": [{"name": 7}]}]});
-    let error = client.call("count", bad).await.unwrap_err();
+    let error = client.call("count", bad).await.unwrap_err().to_string();
     assert!(error.contains("/folders/0/folders/0/name: 7 is not of type \"string\""), "{error}");
 }
 
@@ -500,8 +508,8 @@ async fn the_error_for_an_invalid_variant_lists_the_valid_ones() {
     let entry = ToolEntry::new("bake", async |_: Args<Pizza>| "baked");
     let server = Server::builder("pizza", "1.0.0").tool(entry).build().unwrap();
     let mut client = TestClient::connect(&server);
-    assert_eq!(client.call("bake", json!({"size": "small"})).await.unwrap(), "baked");
-    let error = client.call("bake", json!({"size": "huge", "crust": "thin"})).await.unwrap_err();
+    assert_eq!(client.call("bake", json!({"size": "small"})).await.unwrap().text(), "baked");
+    let error = client.call("bake", json!({"size": "huge", "crust": "thin"})).await.unwrap_err().to_string();
     assert!(error.contains("/size: \"huge\" is not one of \"small\", \"large\""), "{error}");
     assert!(error.contains("/crust: \"thin\" is not one of \"small\", \"large\""), "{error}");
 }
@@ -511,8 +519,8 @@ async fn refusals(entry: ToolEntry, arguments: Value) -> String {
     let name = "tried";
     let server = Server::builder("tries", "1.0.0").tool(entry).build().unwrap();
     match TestClient::connect(&server).call(name, arguments).await {
-        Ok(text) => format!("ok: {text}"),
-        Err(text) => text.lines().skip(1).collect::<Vec<_>>().join("\n"),
+        Ok(reply) => format!("ok: {}", reply.text()),
+        Err(error) => error.to_string().lines().skip(1).collect::<Vec<_>>().join("\n"),
     }
 }
 

@@ -149,6 +149,12 @@ fn an_invalid_value_is_reported_with_the_expected_value() {
             "`auth.api_keys` in bindpost.toml line 1 is invalid (number 2 of the list); each can be a line \
              `name = secret` or `name = secret scope1 scope2`",
         ),
+        // A reference to a secret store that was not resolved. Its text is not a secret.
+        (
+            "auth.api_keys = [\"@Vault(SecretUri=https://vault.example/keys)\"]",
+            "`auth.api_keys` in bindpost.toml line 1 is invalid (number 1 of the list); each can be a line \
+             `name = secret` or `name = secret scope1 scope2`",
+        ),
     ] {
         assert_eq!(from_file(text).unwrap_err().to_string(), expected);
     }
@@ -383,6 +389,11 @@ fn contradicting_options_are_reported() {
         (
             "auth.api_keys_file = \"no/such/file\"",
             "`auth.api_keys_file` in bindpost.toml line 1 cannot be used: no/such/file, ",
+        ),
+        (
+            "auth.api_keys = [\"ops = secret read, write\"]",
+            "`auth.api_keys` in bindpost.toml line 1 cannot be used: scopes are separated by spaces; remove the \
+             comma after \"read\"",
         ),
     ] {
         let error = settings(text).unwrap_err();
