@@ -36,15 +36,21 @@ pub enum ConfigureError {
          header of the platform itself\n  fix: turn on authentication for the app, or use API keys or access tokens"
     )]
     PlatformIdentity {
-        /// The host name of the server.
+        /// The host name of the server, or `this app` if the platform does not provide one.
         host: String,
     },
 }
 
-/// Configures a server for the Azure platform, if it runs there. Adds the platform's host names to the
-/// allowed hosts, and its identity headers to those that are removed unless they are trusted. Returns the address on which a custom handler must listen. On the platform the server does
-/// not start without authentication, unless [`Settings::open_to_all`] is set. It is an error to trust the
-/// platform's identity headers if the platform does not authenticate callers.
+/// Configures a server for the Azure platform, if it runs there. Returns the address on which a custom handler
+/// must listen.
+///
+/// - The platform's host names become allowed hosts, and its identity headers are removed from requests unless
+///   they are trusted.
+/// - A custom handler is [behind a proxy](Settings::behind_proxy): it does not start without authentication, unless
+///   [`Settings::open_to_all`] is set. All its clients have the address of the host, so the limit on
+///   connections for each address does not apply.
+/// - It is an error to trust the platform's identity headers if the platform does not authenticate callers. Azure
+///   Functions Core Tools, which run an app for development, are an exception.
 ///
 /// ```
 /// use bindpost_azure_hosting::{environment, functions};
@@ -66,14 +72,21 @@ pub fn configure(
     let hosts = allowed_hosts(&environment);
     let authenticates =
         || environment("WEBSITE_AUTH_ENABLED").is_some_and(|value| value.trim().eq_ignore_ascii_case("true"));
-    // The tools that run an app locally set the name too.
-    let public = hosts.iter().find(|host| !host.starts_with("localhost:"));
-    if let Some(host) = public.filter(|_| settings.trust_platform_identity && !authenticates()) {
-        return Err(ConfigureError::PlatformIdentity { host: host.clone() });
+    if settings.trust_platform_identity && !authenticates() {
+        // The tools that run an app locally set the name too. So do containers, which others can reach.
+        let is_local = |host: &String| host.starts_with("localhost:");
+        let public = hosts.iter().find(|host| !is_local(host)).map(String::as_str);
+        let develops = || environment("AZURE_FUNCTIONS_ENVIRONMENT").as_deref() == Some("Development");
+        if let Some(host) = public.or((port.is_some() && !develops()).then_some("this app")) {
+            return Err(ConfigureError::PlatformIdentity { host: host.to_owned() });
+        }
     }
     settings.allowed_hosts.extend(hosts);
     settings.identity_headers.extend(IDENTITY_HEADERS.map(str::to_owned));
-    settings.behind_proxy |= port.is_some();
+    if port.is_some() {
+        settings.behind_proxy = true;
+        settings.connections.connections_per_address = None;
+    }
     Ok(port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))))
 }
 
@@ -173,6 +186,7 @@ mod tests {
             let mut settings =
                 Settings { allowed_hosts: vec!["own.example".to_owned()], ..Settings::default() };
             assert_eq!(configure(&mut settings, of(variables)), Ok(expected), "{variables:?}");
+            assert_eq!(settings.connections.connections_per_address.is_none(), behind_proxy);
             assert_eq!(
                 (&settings.allowed_hosts[..], settings.behind_proxy),
                 (&hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>()[..], behind_proxy)
@@ -183,6 +197,7 @@ mod tests {
 
     #[test]
     fn the_platform_is_trusted_only_if_it_authenticates_callers() {
+        let (port, local) = ((PORTS[0], "8080"), ("WEBSITE_HOSTNAME", "localhost:7071"));
         let name = ("WEBSITE_HOSTNAME", "orders.azurewebsites.net");
         for (variables, trusted) in [
             (&[][..], true),
@@ -190,6 +205,14 @@ mod tests {
             (&[name], false),
             (&[name, ("WEBSITE_AUTH_ENABLED", "False")], false),
             (&[name, ("WEBSITE_AUTH_ENABLED", "True")], true),
+            // A custom handler, on the platform, in a container, and in Core Tools.
+            (&[port], false),
+            (&[port, name], false),
+            (&[port, local], false),
+            (&[port, local, ("AZURE_FUNCTIONS_ENVIRONMENT", "Production")], false),
+            (&[port, local, ("WEBSITE_AUTH_ENABLED", "True")], true),
+            (&[port, local, ("AZURE_FUNCTIONS_ENVIRONMENT", "Development")], true),
+            (&[port, name, ("AZURE_FUNCTIONS_ENVIRONMENT", "Development")], false),
         ] {
             let configured = |trust_platform_identity: bool| {
                 let mut settings = Settings { trust_platform_identity, ..Settings::default() };
@@ -199,7 +222,8 @@ mod tests {
             assert_eq!(configured(false), Ok(()), "{variables:?}");
             if let Err(error) = configured(true) {
                 let text = error.to_string();
-                assert!(text.contains(name.1) && text.contains("fix:"), "{text}");
+                let host = if variables.contains(&name) { name.1 } else { "this app" };
+                assert!(text.contains(host) && text.contains("fix:"), "{text}");
             }
         }
     }
