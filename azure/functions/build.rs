@@ -7,6 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 const PACKAGE: &str = ".AzureFunctionsRpcMessages";
+/// The variable with the folder of the compiled Java worker.
+const JAVA_CLASSES: &str = "BINDPOST_JAVA_CLASSES";
 
 /// Messages whose JSON form is derived. The JSON of `StreamingMessage`, `TypedData`,
 /// `CollectionBytes`, `CollectionSInt64` and `Period` is written by hand in
@@ -36,6 +38,13 @@ const PLAIN_JSON: &[&str] = &[
     "ParameterBinding",
     "CollectionString",
     "CollectionDouble",
+    "RpcHttp",
+    "RpcHttpCookie",
+    "NullableString",
+    "NullableDouble",
+    "NullableBool",
+    "NullableTimestamp",
+    "Timestamp",
     "RpcLog",
 ];
 
@@ -55,7 +64,27 @@ const OPTIONAL: &[&str] = &[
     "InvocationResponse.return_value",
     "InvocationCancel.grace_period",
     "ParameterBinding.data",
+    "RpcHttp.body",
+    "RpcHttpCookie.domain",
+    "RpcHttpCookie.path",
+    "RpcHttpCookie.expires",
+    "RpcHttpCookie.secure",
+    "RpcHttpCookie.http_only",
+    "RpcHttpCookie.max_age",
     "RpcLog.exception",
+];
+
+/// Members that are omitted from the JSON when they are empty: a request has no member of a response, and the reverse.
+const OMITTED_IF_EMPTY: &[(&str, &str)] = &[
+    ("FunctionLoadResponse.http_uri", "String"),
+    ("RpcHttp.status_code", "String"),
+    ("RpcHttp.cookies", "Vec"),
+    ("RpcHttp.headers", "std::collections::BTreeMap"),
+    ("RpcHttp.query", "std::collections::BTreeMap"),
+    ("RpcHttp.params", "std::collections::BTreeMap"),
+    ("RpcHttp.nullable_headers", "std::collections::BTreeMap"),
+    ("RpcHttp.nullable_query", "std::collections::BTreeMap"),
+    ("RpcHttp.nullable_params", "std::collections::BTreeMap"),
 ];
 
 /// Lists whose elements need much more memory than bytes on the wire. Their lengths are limited.
@@ -66,6 +95,17 @@ const LIMITED: &[&str] = &[
     "InvocationRequest.input_data",
     "InvocationResponse.output_data",
     "CollectionString.string",
+    "RpcHttp.cookies",
+];
+
+/// Maps whose entries need much more memory than bytes on the wire.
+const LIMITED_MAPS: &[&str] = &[
+    "RpcHttp.headers",
+    "RpcHttp.query",
+    "RpcHttp.params",
+    "RpcHttp.nullable_headers",
+    "RpcHttp.nullable_query",
+    "RpcHttp.nullable_params",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -91,6 +131,20 @@ fn main() -> Result<(), Box<dyn Error>> {
             "#[serde(deserialize_with = \"super::parts::deserialize_limited_list\")]",
         );
     }
+    for field in LIMITED_MAPS {
+        config.field_attribute(
+            format!("{PACKAGE}.{field}"),
+            "#[serde(deserialize_with = \"super::parts::deserialize_limited_map\")]",
+        );
+    }
+    for (field, kind) in OMITTED_IF_EMPTY {
+        config.field_attribute(
+            format!("{PACKAGE}.{field}"),
+            format!("#[serde(skip_serializing_if = \"{kind}::is_empty\")]"),
+        );
+    }
+    // Headers and parameters keep a stable order.
+    config.btree_map([format!("{PACKAGE}.RpcHttp")]);
     config.compile_fds(descriptors)?;
 
     let workers = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("workers");
@@ -99,26 +153,39 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns Rust source with two lists of file names and contents. A new file of a worker needs
-/// no other change.
+/// Returns Rust source with lists of file names and contents. A new file of a worker needs no other change.
 fn own_workers(workers: &Path) -> Result<String, Box<dyn Error>> {
     let mut list = String::new();
-    for (constant, folder, endings) in
-        [("PYTHON", "python", &["py"][..]), ("NODE", "node", &["cjs", "mjs", "js", "json"])]
-    {
-        let root = workers.join(folder);
-        println!("cargo::rerun-if-changed={}", root.display());
-        let mut files = Vec::new();
-        collect(&root, endings, &mut files)?;
-        files.sort();
-        writeln!(list, "const {constant}: &[(&str, &[u8])] = &[")?;
-        for file in files {
-            let name = file.strip_prefix(&root)?.to_string_lossy().replace('\\', "/");
-            writeln!(list, "    ({name:?}, include_bytes!({:?})),", file.to_string_lossy())?;
-        }
-        writeln!(list, "];")?;
+    write_files(&mut list, "PYTHON", &workers.join("python"), &["py"])?;
+    write_files(&mut list, "NODE", &workers.join("node"), &["cjs", "mjs", "js", "json"])?;
+    write_files(&mut list, "JAVA_SOURCES", &workers.join("java"), &["java"])?;
+    // The compiled Java worker, if there is a folder with it. Otherwise the program compiles the sources when needed.
+    println!("cargo::rerun-if-env-changed={JAVA_CLASSES}");
+    match std::env::var_os(JAVA_CLASSES) {
+        Some(folder) => write_files(&mut list, "JAVA_CLASSES", &PathBuf::from(folder), &["class"])?,
+        None => writeln!(list, "pub(crate) const JAVA_CLASSES: &[BundledFile] = &[];")?,
     }
     Ok(list)
+}
+
+/// Writes a list of the files of a folder.
+fn write_files(
+    list: &mut String,
+    constant: &str,
+    root: &Path,
+    endings: &[&str],
+) -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={}", root.display());
+    let mut files = Vec::new();
+    collect(root, endings, &mut files)?;
+    files.sort();
+    writeln!(list, "pub(crate) const {constant}: &[BundledFile] = &[")?;
+    for file in files {
+        let name = file.strip_prefix(root)?.to_string_lossy().replace('\\', "/");
+        writeln!(list, "    ({name:?}, include_bytes!({:?})),", file.to_string_lossy())?;
+    }
+    writeln!(list, "];")?;
+    Ok(())
 }
 
 fn collect(folder: &Path, endings: &[&str], files: &mut Vec<PathBuf>) -> io::Result<()> {
