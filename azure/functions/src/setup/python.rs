@@ -1,198 +1,260 @@
-//! Prepares a Python app: its interpreter, and the packages of requirements.txt.
+//! Prepares a Python app: its interpreter, and its packages.
 //!
 //! The interpreter is the first of these that applies:
 //!
 //! 1. the interpreter that the settings name,
 //! 2. a virtual environment in the app folder,
 //! 3. the active virtual environment,
-//! 4. the system's Python, if the app was deployed with its packages or has no requirements.txt,
+//! 4. one of the machine's interpreters, if the app was deployed with its packages or lists none,
 //! 5. a new virtual environment, `.venv`.
 //!
-//! A virtual environment of the user is not changed if it contains `azure.functions`.
+//! For 4 and 5, `choice.rs` chooses among the interpreters that `candidates.rs` finds, by what the app's files say
+//! about the version (`wishes.rs`). `dependencies.rs` has the files that list packages. `install.rs` installs them.
+//!
+//! A virtual environment of the user is never deleted, and not changed if it contains `azure.functions`. A self-hosted
+//! app needs no such library: its own packages count instead.
 
+mod candidates;
+mod choice;
+mod dependencies;
+mod deployed;
+mod install;
 mod interpreter;
+mod pip_report;
+mod pyproject;
 mod requirements;
+mod uv_lock;
+mod version;
 mod virtual_env;
+mod wishes;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 
+use self::dependencies::AppDependencies;
+use self::deployed::DeployedPackages;
+use self::install::ensure_packages;
 use self::interpreter::PythonInterpreter;
-use self::requirements::PythonRequirements;
+use self::pyproject::PyProject;
 use self::virtual_env::VirtualEnv;
-use super::command::{CommandLine, quote_argument};
+use self::wishes::PythonWishes;
+use super::command::quote_argument;
 use super::program::RequiredProgram;
-use super::stamp::InstallStamp;
 use super::{Setup, SetupError};
 
-const PACKAGE: &str = "azure.functions";
-const ADD_PACKAGE: &str = "add the line `azure-functions` to requirements.txt, then start again";
-const NEW_REQUIREMENTS: &str =
-    "create requirements.txt with the line `azure-functions` in the app folder, then start again";
+/// The setting that names the interpreter.
+const EXECUTABLE_SETTING: &str = "languageWorkers__python__defaultExecutablePath";
 
 pub(super) async fn prepare(setup: &mut Setup<'_>) -> Result<(), SetupError> {
-    let requirements = PythonRequirements::read(&setup.app)?;
+    let project = read_project(setup)?;
+    let dependencies = AppDependencies::read(setup, project.as_ref())?;
+    let wishes = PythonWishes::read(&setup.app, project.as_ref(), dependencies.as_ref());
+    let dependencies = dependencies.as_ref();
+
     if let Some(named) = setup.named_executable(RequiredProgram::Python) {
         let python = interpreter::probe_supported(setup, &named?).await?;
-        let python = ensure_packages(setup, python, requirements.as_ref()).await?;
-        return use_interpreter(setup, python);
+        if let Some(reason) = wishes.unmet_by(python.numbers()) {
+            let message = format!("{} is Python {}, but {reason}", python.path.display(), python.version);
+            setup.notice(message, format!("change or remove the setting {EXECUTABLE_SETTING}"));
+        }
+        let python = ensure_packages(setup, python, dependencies).await?;
+        use_interpreter(setup, python, EXECUTABLE_SETTING.to_owned(), &wishes);
+        return Ok(());
     }
     if let Some(found) = virtual_env::find(setup) {
-        let python = match found.python(setup).await {
-            Ok(python) => python,
-            Err(broken) if found.is_ours() && setup.options.install => {
-                found.delete()?;
-                setup.notice(format!("{broken}; it was created again"), None);
-                create(setup).await?
-            }
-            Err(broken) => return Err(broken),
-        };
-        let python = ensure_packages(setup, python, requirements.as_ref()).await?;
-        return use_interpreter(setup, python);
+        let (environment, python) = suitable(setup, found, &wishes).await?;
+        return in_virtual_env(setup, environment, python, dependencies, wishes).await;
     }
-    if let Some(packages) = deployed_packages(&setup.app) {
-        return deployed(setup, &packages).await;
+    if let Some(packages) = deployed::find(&setup.app) {
+        return use_deployed(setup, &packages, wishes).await;
     }
-    let python = match requirements {
-        Some(_) if setup.options.install => create(setup).await?,
-        _ => interpreter::find_system_python(setup).await?,
-    };
-    let python = ensure_packages(setup, python, requirements.as_ref()).await?;
-    use_interpreter(setup, python)
+    let chosen = choice::choose(setup, &wishes).await;
+    if dependencies.is_some() && setup.options.install {
+        let (environment, python) = create(setup, chosen, &wishes).await?;
+        return in_virtual_env(setup, environment, python, dependencies, wishes).await;
+    }
+    let python = chosen?;
+    tell_unmet_pin(setup, &python, &wishes);
+    let python = ensure_packages(setup, python, dependencies).await?;
+    let place = python.path.display().to_string();
+    use_interpreter(setup, python, place, &wishes);
+    Ok(())
 }
 
-/// Creates `.venv` with the system's Python.
-async fn create(setup: &Setup<'_>) -> Result<PythonInterpreter, SetupError> {
-    let base = interpreter::find_system_python(setup).await?;
-    VirtualEnv::create(setup, &base).await?.python(setup).await
+/// Reads pyproject.toml. If it is invalid, that matters only to apps that list their packages there.
+fn read_project(setup: &mut Setup<'_>) -> Result<Option<PyProject>, SetupError> {
+    match PyProject::read(&setup.app) {
+        Err(error) if setup.app.join(requirements::FILE).is_file() => {
+            setup.notice(format!("{error}; the file is ignored"), None);
+            Ok(None)
+        }
+        read => read,
+    }
 }
 
-/// Installs missing requirements, and rejects an interpreter that has no `azure.functions`.
-async fn ensure_packages(
+/// Returns the interpreter of a virtual environment. One of ours is created again if it does not work, or if another
+/// interpreter fits the app better.
+async fn suitable(
     setup: &mut Setup<'_>,
+    found: VirtualEnv,
+    wishes: &PythonWishes,
+) -> Result<(VirtualEnv, PythonInterpreter), SetupError> {
+    let may_replace = found.is_ours() && setup.options.install;
+    let python = match found.python(setup).await {
+        Ok(python) => python,
+        Err(broken) if may_replace => {
+            let chosen = choice::choose(setup, wishes).await;
+            return replace(setup, &found, chosen, wishes, broken.to_string()).await;
+        }
+        Err(broken) => return Err(broken),
+    };
+    let version = python.numbers();
+    let unmet_wish = wishes.unmet_by(version);
+    let Some(reason) = unmet_wish.or_else(|| Some(&wishes.unmet_pin(version)?.reason)) else {
+        return Ok((found, python));
+    };
+    let unsuitable = found.unsuitable(&python.version, reason);
+    if may_replace {
+        let chosen = choice::choose(setup, wishes).await;
+        let is_other =
+            chosen.as_ref().map_or(unmet_wish.is_some(), |other| !other.numbers().has_minor_of(version));
+        if is_other {
+            return replace(setup, &found, chosen, wishes, unsuitable.to_string()).await;
+        }
+        tell_unmet_pin(setup, &python, wishes);
+        return Ok((found, python));
+    }
+    if unmet_wish.is_some() && setup.options.install && python.lacks_library_of(setup) {
+        return Err(unsuitable);
+    }
+    setup.notice(unsuitable.to_string(), found.suggested_fix());
+    Ok((found, python))
+}
+
+/// Creates a virtual environment of ours again. Without an interpreter for it, the old one stays.
+async fn replace(
+    setup: &mut Setup<'_>,
+    old: &VirtualEnv,
+    chosen: Result<PythonInterpreter, SetupError>,
+    wishes: &PythonWishes,
+    why: String,
+) -> Result<(VirtualEnv, PythonInterpreter), SetupError> {
+    let has_uv = setup.find_on_path("uv").is_some();
+    let chosen = match chosen {
+        Err(error) if !has_uv => return Err(error),
+        chosen => chosen,
+    };
+    old.delete()?;
+    setup.notice(format!("{why}; it was created again"), None);
+    create(setup, chosen, wishes).await
+}
+
+/// Creates `.venv` with the chosen interpreter. If none fits, uv may download one.
+async fn create(
+    setup: &mut Setup<'_>,
+    chosen: Result<PythonInterpreter, SetupError>,
+    wishes: &PythonWishes,
+) -> Result<(VirtualEnv, PythonInterpreter), SetupError> {
+    let is_best = chosen.as_ref().is_ok_and(|python| wishes.unmet_pin(python.numbers()).is_none());
+    if !is_best && let Some(uv) = setup.find_on_path("uv") {
+        let version = wishes.version_to_install();
+        match VirtualEnv::create_with_uv(setup, &uv, &version).await {
+            Ok(made) => {
+                let python = made.python(setup).await?;
+                return Ok((made, python));
+            }
+            Err(error @ SetupError::File { .. } | error @ SetupError::InTheWay { .. }) => return Err(error),
+            // uv has no such version, or no network. Its output has been shown.
+            Err(_) => {}
+        }
+    }
+    let base = chosen?;
+    tell_unmet_pin(setup, &base, wishes);
+    let made = VirtualEnv::create(setup, &base).await?;
+    let python = made.python(setup).await?;
+    Ok((made, python))
+}
+
+/// Installs the packages into a virtual environment. If pip reports that they need another Python, the environment is
+/// created once again, if it is ours.
+async fn in_virtual_env(
+    setup: &mut Setup<'_>,
+    mut environment: VirtualEnv,
     python: PythonInterpreter,
-    requirements: Option<&PythonRequirements>,
-) -> Result<PythonInterpreter, SetupError> {
-    let not_installed = |place: &str, fix: String| {
-        Err(SetupError::NotInstalled { package: PACKAGE, place: place.to_owned(), fix })
-    };
-    let place = format!(" for {}", python.path.display());
-    let Some(requirements) = requirements else {
-        if python.has_functions {
-            return Ok(python);
+    dependencies: Option<&AppDependencies>,
+    mut wishes: PythonWishes,
+) -> Result<(), SetupError> {
+    let version = python.numbers();
+    let python = match ensure_packages(setup, python, dependencies).await {
+        Ok(python) => python,
+        Err(error) => {
+            let SetupError::CommandFailed { output, .. } = &error else { return Err(error) };
+            let Some(wish) = pip_report::needed_python(output) else { return Err(error) };
+            let unsuitable = environment.unsuitable(&version.to_string(), &wish.reason);
+            if !environment.is_ours() {
+                return Err(unsuitable);
+            }
+            wishes.add(wish);
+            let chosen = choice::choose(setup, &wishes).await;
+            if chosen.as_ref().is_ok_and(|other| other.numbers().has_minor_of(version)) {
+                return Err(error);
+            }
+            let (again, python) =
+                replace(setup, &environment, chosen, &wishes, unsuitable.to_string()).await?;
+            environment = again;
+            ensure_packages(setup, python, dependencies).await?
         }
-        return if setup.options.install {
-            not_installed(&format!("{place}, and there is no requirements.txt"), NEW_REQUIREMENTS.to_owned())
-        } else {
-            let command = python.pip_install(setup).arg("azure-functions");
-            not_installed(&place, command.to_string())
-        };
     };
-    let Some(folder) = python.virtual_env.clone() else {
-        // Packages of the system's Python are not changed.
-        if python.has_functions {
-            return Ok(python);
-        }
-        return not_installed(&place, manual_install_commands(setup, &python));
-    };
-    let wanted = requirements.stamp(&python.version);
-    let Some(reason) = reason_to_install(&folder, &python, requirements, &wanted) else {
-        return if python.has_functions { Ok(python) } else { not_installed(&place, ADD_PACKAGE.to_owned()) };
-    };
-    let command = install_command(setup, &python);
-    if !setup.options.install {
-        if !python.has_functions {
-            return not_installed(&place, command.to_string());
-        }
-        setup.notice(
-            format!("{} is not up to date: {reason}", setup.display_path(&folder)),
-            command.to_string(),
-        );
-        return Ok(python);
+    let place = environment.place(setup);
+    use_interpreter(setup, python, place, &wishes);
+    Ok(())
+}
+
+/// Uses the packages that the app was deployed with.
+async fn use_deployed(
+    setup: &mut Setup<'_>,
+    packages: &DeployedPackages,
+    mut wishes: PythonWishes,
+) -> Result<(), SetupError> {
+    if let Some(minor) = packages.minor {
+        wishes.prefer(minor, format!("the packages in .python_packages are compiled for Python 3.{minor}"));
     }
-    if !python.has_pip {
-        let fix = format!("{} -m ensurepip --upgrade", quote_argument(&python.path));
-        return Err(SetupError::NoModule { python: python.path, module: "pip", fix });
-    }
-    InstallStamp::remove(&folder)?;
-    let sentence = format!("Installing requirements.txt into {}: {reason}", setup.display_path(&folder));
-    setup.step(&sentence, &command).await?;
-    wanted.write(&folder)?;
-    let python = PythonInterpreter {
-        virtual_env: Some(folder),
-        ..interpreter::probe_supported(setup, &python.path).await?
-    };
-    if python.has_functions { Ok(python) } else { not_installed(&place, ADD_PACKAGE.to_owned()) }
-}
-
-/// Returns why the requirements must be installed into a virtual environment, or `None` if they are
-/// up to date.
-fn reason_to_install(
-    folder: &Path,
-    python: &PythonInterpreter,
-    requirements: &PythonRequirements,
-    wanted: &InstallStamp,
-) -> Option<&'static str> {
-    let missing = Some("azure.functions is missing");
-    match InstallStamp::read(folder) {
-        Some(stamp) if stamp == *wanted => {
-            // Everything was installed. A new attempt helps only if a package was removed since.
-            missing.filter(|_| !python.has_functions && requirements.includes_functions_library())
-        }
-        Some(_) => Some("requirements.txt or Python has changed"),
-        None if virtual_env::is_ours(folder) => Some("first start"),
-        None => missing.filter(|_| !python.has_functions),
-    }
-}
-
-fn install_command(setup: &Setup<'_>, python: &PythonInterpreter) -> CommandLine {
-    python.pip_install(setup).arg("-r").arg(setup.app.join(requirements::FILE))
-}
-
-/// Returns the commands with which the user can create a virtual environment and install the requirements.
-fn manual_install_commands(setup: &Setup<'_>, python: &PythonInterpreter) -> String {
-    let requirements = setup.app.join(requirements::FILE);
-    if setup.options.executable.is_some() {
-        return format!(
-            "{} -m pip install -r {}",
-            quote_argument(&python.path),
-            quote_argument(requirements)
-        );
-    }
-    let folder = setup.app.join(virtual_env::CREATED);
-    let inside = virtual_env::python_in(&folder);
-    let (python, folder, inside) =
-        (quote_argument(&python.path), quote_argument(folder), quote_argument(inside));
-    format!("{python} -m venv {folder} && {inside} -m pip install -r {}", quote_argument(requirements))
-}
-
-/// Returns the folder of packages that a deployed app includes.
-fn deployed_packages(app: &Path) -> Option<PathBuf> {
-    Some(app.join(".python_packages").join("lib").join("site-packages")).filter(|folder| folder.is_dir())
-}
-
-async fn deployed(setup: &mut Setup<'_>, packages: &Path) -> Result<(), SetupError> {
     let rest = setup.variable("PYTHONPATH").unwrap_or_default();
-    let folders = std::iter::once(packages.to_path_buf())
+    let folders = std::iter::once(packages.folder.clone())
         .chain(std::env::split_paths(&rest).filter(|folder| !folder.as_os_str().is_empty()));
-    let python_path = std::env::join_paths(folders).unwrap_or_else(|_| packages.into());
-    let python = interpreter::find_system_python(setup).await?;
+    let python_path = std::env::join_paths(folders).unwrap_or_else(|_| packages.folder.clone().into());
+    let python = choice::choose(setup, &wishes).await?;
+    tell_unmet_pin(setup, &python, &wishes);
     let python = python.with_path(setup, &python_path).await?;
-    if !python.has_functions {
+    if python.lacks_library_of(setup) {
         let fix = format!(
             "{} -m pip install --target {} azure-functions",
             quote_argument(&python.path),
-            quote_argument(packages.as_os_str())
+            quote_argument(&packages.folder)
         );
-        let place = format!(" in {}", packages.display());
-        return Err(SetupError::NotInstalled { package: PACKAGE, place, fix });
+        let place = format!(" in {}", packages.folder.display());
+        return Err(SetupError::NotInstalled { package: install::PACKAGE, place, fix });
     }
     setup.prepared.environment.push(("PYTHONPATH".to_owned(), python_path));
-    use_interpreter(setup, python)
+    let place = python.path.display().to_string();
+    use_interpreter(setup, python, place, &wishes);
+    Ok(())
+}
+
+/// Tells that no interpreter has the version that the app prefers.
+fn tell_unmet_pin(setup: &mut Setup<'_>, python: &PythonInterpreter, wishes: &PythonWishes) {
+    if let Some(pin) = wishes.unmet_pin(python.numbers()) {
+        let message = format!("{}, which was not found; {} is used", pin.reason, python.version);
+        let fix = choice::install_fix(setup, &pin.minor_version());
+        setup.notice(message, fix);
+    }
 }
 
 /// Stores the interpreter, and the variables that `activate` of its virtual environment would set.
-fn use_interpreter(setup: &mut Setup<'_>, python: PythonInterpreter) -> Result<(), SetupError> {
+fn use_interpreter(setup: &mut Setup<'_>, python: PythonInterpreter, place: String, wishes: &PythonWishes) {
+    let origin = match wishes.reason_for(python.numbers()) {
+        Some(reason) => format!("{place}; {reason}"),
+        None => place,
+    };
     if let Some(folder) = python.virtual_env {
         if let Some(path) = python.path.parent().and_then(|programs| setup.prepend_to_path(programs)) {
             setup.prepared.environment.push(("PATH".to_owned(), path));
@@ -200,5 +262,5 @@ fn use_interpreter(setup: &mut Setup<'_>, python: PythonInterpreter) -> Result<(
         setup.prepared.environment.push(("VIRTUAL_ENV".to_owned(), OsString::from(folder)));
     }
     setup.set_interpreter(python.path, python.version);
-    Ok(())
+    setup.prepared.interpreter_origin = Some(origin);
 }

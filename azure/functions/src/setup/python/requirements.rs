@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 
 use super::super::SetupError;
-use super::super::stamp::InstallStamp;
 
 pub(super) const FILE: &str = "requirements.txt";
 /// The maximum number of files to read. Files may name each other in a cycle.
@@ -46,19 +45,42 @@ impl PythonRequirements {
         Ok(Some(Self { texts }))
     }
 
-    pub(super) fn stamp(&self, python_version: &str) -> InstallStamp {
-        let texts = self.texts.iter().map(|text| text.as_bytes());
-        InstallStamp::from_parts(std::iter::once(python_version.as_bytes()).chain(texts))
+    /// Returns the content of each file.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &[u8]> {
+        self.texts.iter().map(|text| text.as_bytes())
     }
 
-    /// Returns whether `azure-functions` is required, in any spelling that pip considers equal.
-    pub(super) fn includes_functions_library(&self) -> bool {
-        self.texts.iter().flat_map(|text| text.lines()).any(|line| {
-            let line = line.trim_start().to_ascii_lowercase().replace(['_', '.'], "-");
-            line.strip_prefix("azure-functions")
-                .is_some_and(|rest| !rest.starts_with(|c: char| c == '-' || c.is_ascii_alphanumeric()))
-        })
+    /// Returns the lines of all files.
+    pub(super) fn lines(&self) -> impl Iterator<Item = &str> {
+        self.texts.iter().flat_map(|text| text.lines())
     }
+}
+
+/// Returns the name of the package that a line requires on every system. `None` for options and for requirements with a
+/// condition, such as `; sys_platform == "win32"`.
+pub(super) fn unconditional_name(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let (name, _) = split_name(line);
+    (!line.contains(';') && !line.starts_with(['-', '.']) && !name.is_empty()).then_some(name)
+}
+
+/// Returns the name at the beginning of a line, and the rest.
+fn split_name(line: &str) -> (&str, &str) {
+    let end = line.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).unwrap_or(line.len());
+    line.split_at(end)
+}
+
+/// Returns what a line says about the version of a package: `>=2` of `azure-functions>=2`. The name may be in any
+/// spelling that pip considers equal. `None` if the line is about another package.
+pub(super) fn specifier_of<'a>(line: &'a str, package: &str) -> Option<&'a str> {
+    let (name, rest) = split_name(line.trim_start());
+    if name.to_ascii_lowercase().replace(['_', '.'], "-") != package {
+        return None;
+    }
+    let rest = rest.trim_start();
+    // Extras, such as `[dev]`.
+    let rest = rest.strip_prefix('[').and_then(|rest| Some(rest.split_once(']')?.1)).unwrap_or(rest);
+    Some(rest.split(" #").next().unwrap_or(rest).trim())
 }
 
 /// Returns the file that a line such as `-r base.txt` or `--constraint=pins.txt` names.
@@ -85,10 +107,22 @@ mod tests {
     }
 
     #[test]
+    fn required_packages_have_names() {
+        assert_eq!(unconditional_name("mcp[cli]>=1.14.1"), Some("mcp"));
+        assert_eq!(unconditional_name("my_pkg @ https://example.com/a.whl"), Some("my_pkg"));
+        for line in ["", "# mcp", "-r base.txt", "./here", "a; sys_platform == 'win32'"] {
+            assert_eq!(unconditional_name(line), None, "{line}");
+        }
+    }
+
+    #[test]
     fn the_package_is_recognized_in_every_spelling() {
-        let names =
-            |text: &str| PythonRequirements { texts: vec![text.to_owned()] }.includes_functions_library();
-        assert!(names("requests\nAzure_Functions==1.25.0") && names("azure-functions"));
-        assert!(!names("azure-functions-durable") && !names("# azure-functions"));
+        let specifier = |line| specifier_of(line, "azure-functions");
+        assert_eq!(specifier("Azure_Functions==1.25.0"), Some("==1.25.0"));
+        assert_eq!(specifier(" azure.functions [dev] >= 2 # new"), Some(">= 2"));
+        assert_eq!(specifier("azure-functions"), Some(""));
+        assert_eq!(specifier("azure-functions-durable"), None);
+        assert_eq!(specifier("# azure-functions"), None);
+        assert_eq!(specifier(""), None);
     }
 }

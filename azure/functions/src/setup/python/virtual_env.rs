@@ -96,7 +96,24 @@ impl VirtualEnv {
         }
     }
 
-    fn suggested_fix(&self) -> String {
+    /// Returns the error of an environment whose Python does not fit the app.
+    pub(super) fn unsuitable(&self, version: &str, reason: &str) -> SetupError {
+        SetupError::UnsuitableEnvironment {
+            folder: self.folder.clone(),
+            version: version.to_owned(),
+            reason: reason.to_owned(),
+            fix: self.suggested_fix(),
+        }
+    }
+
+    /// Returns how the start screen names it.
+    pub(super) fn place(&self, setup: &Setup<'_>) -> String {
+        let folder = setup.display_path(&self.folder);
+        if self.is_active { format!("VIRTUAL_ENV {folder}") } else { format!("{folder} of the app") }
+    }
+
+    /// Returns the command that removes the environment from the way.
+    pub(super) fn suggested_fix(&self) -> String {
         let delete = if cfg!(windows) { "rmdir /s" } else { "rm -r" };
         if self.is_active {
             "deactivate   (then start again)".to_owned()
@@ -112,22 +129,51 @@ impl VirtualEnv {
 
     /// Creates the app's virtual environment.
     pub(super) async fn create(setup: &Setup<'_>, base: &PythonInterpreter) -> Result<Self, SetupError> {
+        let made = Self::begin(setup)?;
+        let command = setup.command(&base.path).args(&["-m", "venv"]).arg(&made.folder);
+        let sentence = format!("Creating a virtual environment in {CREATED} with Python {}", base.version);
+        let created = made.finish(setup, &sentence, &command).await;
+        created.map_err(|error| if lacks_venv(&error) { no_venv(base) } else { error })
+    }
+
+    /// Creates the app's virtual environment with a Python that uv downloads if necessary.
+    pub(super) async fn create_with_uv(
+        setup: &Setup<'_>,
+        uv: &Path,
+        version: &str,
+    ) -> Result<Self, SetupError> {
+        let made = Self::begin(setup)?;
+        // uv does not replace a folder with other files, and the marker is one.
+        let command = setup.command(uv).args(&["venv", "--seed", "--allow-existing", "--python", version]);
+        let sentence = format!("Creating a virtual environment in {CREATED} with uv and Python {version}");
+        let command = command.arg(&made.folder);
+        made.finish(setup, &sentence, &command).await
+    }
+
+    /// Creates the folder with the marker, so that an interrupted creation is recognized as ours.
+    fn begin(setup: &Setup<'_>) -> Result<Self, SetupError> {
         let folder = setup.app.join(CREATED);
         if !is_free(&folder) {
             return Err(SetupError::InTheWay { folder });
         }
-        // The marker is written first, so that an interrupted creation is recognized as ours.
         fs::create_dir_all(&folder).map_err(SetupError::file(&folder, "created"))?;
         mark(&folder, "incomplete\n")?;
-        let made = Self { folder, is_active: false };
-        let command: CommandLine = setup.command(&base.path).args(&["-m", "venv"]).arg(&made.folder);
-        let sentence = format!("Creating a virtual environment in {CREATED} with Python {}", base.version);
-        if let Err(error) = setup.step(&sentence, &command).await {
-            made.delete()?;
-            return Err(if lacks_venv(&error) { no_venv(base) } else { error });
+        Ok(Self { folder, is_active: false })
+    }
+
+    /// Runs the command that fills the folder. A failure deletes it.
+    async fn finish(
+        self,
+        setup: &Setup<'_>,
+        sentence: &str,
+        command: &CommandLine,
+    ) -> Result<Self, SetupError> {
+        if let Err(error) = setup.step(sentence, command).await {
+            self.delete()?;
+            return Err(error);
         }
-        mark(&made.folder, COMPLETE)?;
-        Ok(made)
+        mark(&self.folder, COMPLETE)?;
+        Ok(self)
     }
 }
 
