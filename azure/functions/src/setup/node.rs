@@ -7,6 +7,7 @@ mod packages;
 
 use std::path::PathBuf;
 
+use self::build::EntryPattern;
 use self::manifest::PackageJson;
 use super::program::{RequiredProgram, VERSION_LIMIT};
 use super::{Setup, SetupError};
@@ -23,7 +24,28 @@ pub(super) async fn prepare(setup: &mut Setup<'_>) -> Result<(), SetupError> {
     };
     let manager = packages::PackageManager::detect(setup, &node);
     packages::install(setup, &manager, &manifest).await?;
-    build::build(setup, &manager, &manifest).await
+    let entry = EntryPattern { pattern: manifest.main(), named_by: "\"main\" of package.json" };
+    build::build(setup, &manager, &manifest, entry).await
+}
+
+/// Prepares a self-hosted app. `file` is the file that Node runs, `script` the script of package.json that npm runs.
+pub(super) async fn prepare_server(
+    setup: &mut Setup<'_>,
+    file: Option<&str>,
+    script: Option<&str>,
+) -> Result<(), SetupError> {
+    let Some(manifest) = PackageJson::read(&setup.app)? else { return Ok(()) };
+    let node = find(setup).await?;
+    let manager = packages::PackageManager::detect(setup, &node);
+    packages::install(setup, &manager, &manifest).await?;
+    let of_script = || Some((manifest.file_of_script(script?)?, "the script in package.json"));
+    let entry = file.map(|file| (file, "\"arguments\" of host.json")).or_else(of_script);
+    match entry {
+        Some((pattern, named_by)) => {
+            build::build(setup, &manager, &manifest, EntryPattern { pattern, named_by }).await
+        }
+        None => Ok(()),
+    }
 }
 
 async fn find(setup: &mut Setup<'_>) -> Result<PathBuf, SetupError> {

@@ -14,18 +14,27 @@ const BUILT: &str = ".bindpost-built";
 /// The maximum number of directory entries to check.
 const MAX_SOURCES: usize = 20_000;
 
+/// The entry files of an app: a path or a pattern, and where it comes from.
+pub(super) struct EntryPattern<'a> {
+    pub(super) pattern: &'a str,
+    pub(super) named_by: &'static str,
+}
+
 /// Runs the build script if the output is missing or out of date.
 pub(super) async fn build(
     setup: &mut Setup<'_>,
     manager: &PackageManager,
     manifest: &PackageJson,
+    entry: EntryPattern<'_>,
 ) -> Result<(), SetupError> {
-    let main = manifest.main();
+    let EntryPattern { pattern: main, named_by } = entry;
     let entries = entry_files::find_matching(&setup.app, main);
     let note = setup.app.join("node_modules").join(BUILT);
-    let by_hand = manager.manual_command(setup, &["run", "build"]);
+    let script = if entries.is_empty() { manifest.first_build_script() } else { "build" };
+    let by_hand = manager.manual_command(setup, &["run", script]);
     if !manifest.has_build_script() {
-        if entries.is_empty() && (manifest.has_main() || !setup.has_function_json()) {
+        let is_needed = setup.needs_library && (manifest.has_main() || !setup.has_function_json());
+        if entries.is_empty() && is_needed {
             let fix = if setup.app.join("tsconfig.json").is_file() {
                 "add \"build\": \"tsc\" to \"scripts\" of package.json, then start again"
             } else {
@@ -44,16 +53,17 @@ pub(super) async fn build(
     };
     if !setup.options.install {
         if entries.is_empty() {
-            return Err(SetupError::NotBuilt { main: main.to_owned(), after: "", fix: by_hand });
+            return Err(SetupError::NotBuilt { named_by, main: main.to_owned(), after: "", fix: by_hand });
         }
         setup.notice(format!("the build is not up to date: {reason}"), by_hand);
         return Ok(());
     }
-    let command = manager.build_command(setup)?;
+    let command = manager.run_command(setup, script)?;
     setup.step(&format!("Building the app: {reason}"), &command).await?;
     if entry_files::find_matching(&setup.app, main).is_empty() {
-        let fix = "set \"main\" of package.json to the files that the build writes".to_owned();
-        return Err(SetupError::NotBuilt { main: main.to_owned(), after: ", although the build ran", fix });
+        let fix = format!("set {named_by} to the files that the build writes");
+        let after = ", although the build ran";
+        return Err(SetupError::NotBuilt { named_by, main: main.to_owned(), after, fix });
     }
     if let Some(folder) = note.parent().filter(|folder| folder.is_dir()) {
         fs::write(&note, "").map_err(SetupError::file(folder, "written"))?;

@@ -41,6 +41,15 @@ impl PackageJson {
         self.json.pointer("/scripts/build").is_some_and(Value::is_string)
     }
 
+    /// Returns the script that builds the app the first time. If `npm start` starts the Functions host, its `prestart`
+    /// does what has to be done before, which may be more than `build`: a web page that is built beside the app.
+    pub(super) fn first_build_script(&self) -> &'static str {
+        let script = |name: &str| self.json.pointer(&format!("/scripts/{name}")).and_then(Value::as_str);
+        let starts_host = script("start").is_some_and(|start| start.trim_start().starts_with("func "));
+        let builds = script("prestart").is_some_and(|prestart| prestart.contains("build"));
+        if starts_host && builds { "prestart" } else { "build" }
+    }
+
     pub(super) fn has_workspaces(&self) -> bool {
         self.json.get("workspaces").is_some()
     }
@@ -54,6 +63,20 @@ impl PackageJson {
                 _ => false,
             },
         )
+    }
+
+    /// Returns the names of the packages in `dependencies`.
+    pub(super) fn dependencies(&self) -> impl Iterator<Item = &str> {
+        let list = self.json.get("dependencies").and_then(Value::as_object);
+        list.into_iter().flat_map(|list| list.keys().map(String::as_str))
+    }
+
+    /// Returns the file that a script runs with Node: `dist/index.js` of `node dist/index.js`.
+    pub(super) fn file_of_script(&self, name: &str) -> Option<&str> {
+        let script = self.json.pointer(&format!("/scripts/{name}"))?.as_str()?;
+        // Of several commands, the last one serves.
+        let last = script.rsplit("&&").next()?.trim();
+        last.strip_prefix("node ")?.split_whitespace().find(|word| !word.starts_with('-'))
     }
 
     /// Returns whether the package is in `dependencies`.

@@ -1,6 +1,7 @@
 //! `node_modules`: checks the installed packages, and installs them with the app's package manager.
 //!
-//! Packages that the user installed are not changed if `@azure/functions` is among them. Packages that
+//! Packages that the user installed are not changed if `@azure/functions` is among them, or for a self-hosted app all
+//! packages of `dependencies`. Packages that
 //! bindpost installed are installed again when package.json or the lock file changes.
 
 use std::fs;
@@ -114,8 +115,54 @@ impl PackageManager {
         }
     }
 
-    pub(super) fn build_command(&self, setup: &Setup<'_>) -> Result<CommandLine, SetupError> {
-        Ok(self.command(setup)?.args(&["run", "build"]))
+    /// Returns npm's reasons if `npm ci` failed because the lock file does not match package.json. npm shows them before
+    /// a hundred lines about its options.
+    fn explain_stale_lock(&self, setup: &Setup<'_>, error: SetupError) -> SetupError {
+        let SetupError::CommandFailed { output, .. } = &error else { return error };
+        let reason = |line: &String| {
+            let line = line.strip_prefix("npm error ").or_else(|| line.strip_prefix("npm ERR! "))?.trim();
+            let names_lock = line.contains("from lock file") || line.contains("lock file's");
+            (names_lock && (line.starts_with("Missing: ") || line.starts_with("Invalid: ")))
+                .then(|| line.to_owned())
+        };
+        let reasons: Vec<String> = output.iter().filter_map(reason).collect();
+        if reasons.is_empty() {
+            return error;
+        }
+        let fix =
+            self.manual_command(setup, &["install"]) + "; then commit package-lock.json and start again";
+        SetupError::StaleLock { reasons, fix }
+    }
+
+    /// Installs what package.json lists, although the lock file does not match it. The lock file is neither used nor
+    /// changed. A self-hosted app may come with such a file, because the platform installs nothing by it.
+    async fn install_without_lock(
+        &self,
+        setup: &mut Setup<'_>,
+        reasons: &[String],
+        fix: String,
+    ) -> Result<(), SetupError> {
+        let command = self.command(setup)?.args(&["install", "--no-package-lock", "--no-audit", "--no-fund"]);
+        let command = match setup.variable("NODE_ENV").is_some_and(|value| value == "production") {
+            true => command.arg("--include=dev"),
+            false => command,
+        };
+        setup.step("Installing packages with npm, without package-lock.json", &command).await?;
+        let first = reasons.first().map(String::as_str).unwrap_or_default();
+        let more = match reasons.len() {
+            0 | 1 => String::new(),
+            all => format!(", and {} more", all - 1),
+        };
+        let message = format!(
+            "package-lock.json does not match package.json, so the versions in it are not used: {first}{more}"
+        );
+        setup.notice(message, fix);
+        Ok(())
+    }
+
+    /// Returns the command that runs a script of package.json.
+    pub(super) fn run_command(&self, setup: &Setup<'_>, script: &str) -> Result<CommandLine, SetupError> {
+        Ok(self.command(setup)?.args(&["run", script]))
     }
 
     /// Returns a command as the user would type it.
@@ -132,7 +179,11 @@ pub(super) async fn install(
 ) -> Result<(), SetupError> {
     let modules = setup.app.join("node_modules");
     let marker = setup.app.join(INSTALLING);
-    let is_there = is_library_installed(&setup.app);
+    let is_there = match setup.needs_library {
+        true => is_installed(&setup.app, PACKAGE),
+        false => manifest.dependencies().all(|package| is_installed(&setup.app, package)),
+    };
+    let is_fatal = setup.needs_library && manifest.depends_on(PACKAGE);
     let was_interrupted = marker.is_file();
     let has_changed = InstallStamp::read(&modules).is_some_and(|stamp| stamp != current_stamp(&setup.app));
     let reason = if !manifest.has_dependencies() {
@@ -141,7 +192,7 @@ pub(super) async fn install(
         Some("the last install was not completed")
     } else if has_changed {
         Some("package.json or its lock file has changed")
-    } else if !is_there && (manifest.depends_on(PACKAGE) || !modules.is_dir()) {
+    } else if !is_there && (is_fatal || !setup.needs_library || !modules.is_dir()) {
         Some("packages are missing")
     } else {
         None
@@ -158,14 +209,20 @@ pub(super) async fn install(
             InstallStamp::remove(&modules)?;
             fs::write(&marker, "").map_err(SetupError::file(&marker, "written"))?;
             let sentence = format!("Installing packages with {}: {reason}", manager.kind.name());
-            setup.step(&sentence, &command).await?;
+            let installed = setup.step(&sentence, &command).await;
+            match installed.map_err(|error| manager.explain_stale_lock(setup, error)) {
+                Err(SetupError::StaleLock { reasons, fix }) if !setup.needs_library => {
+                    manager.install_without_lock(setup, &reasons, fix).await?;
+                }
+                installed => installed?,
+            }
             fs::remove_file(&marker).map_err(SetupError::file(&marker, "deleted"))?;
             // In a workspace, all packages may be in a parent folder. Then only their presence is checked.
             if modules.is_dir() {
                 current_stamp(&setup.app).write(&modules)?;
             }
         }
-        Some(reason) if is_there || !manifest.depends_on(PACKAGE) => {
+        Some(reason) if is_there || !is_fatal => {
             setup.notice(format!("packages are not up to date: {reason}"), by_hand);
         }
         Some(_) => {
@@ -173,7 +230,7 @@ pub(super) async fn install(
         }
         None => {}
     }
-    if !is_library_installed(&setup.app) {
+    if setup.needs_library && !is_installed(&setup.app, PACKAGE) {
         return check_missing_library(setup, manager, manifest);
     }
     Ok(())
@@ -200,9 +257,9 @@ fn check_missing_library(
     Ok(())
 }
 
-/// Returns whether Node can resolve the library from the app folder: there, or in a parent folder.
-fn is_library_installed(app: &Path) -> bool {
-    app.ancestors().any(|folder| folder.join("node_modules").join(PACKAGE).join("package.json").is_file())
+/// Returns whether Node can resolve a package from the app folder: there, or in a parent folder.
+fn is_installed(app: &Path, package: &str) -> bool {
+    app.ancestors().any(|folder| folder.join("node_modules").join(package).join("package.json").is_file())
 }
 
 /// Returns the stamp of the current package.json and lock files.

@@ -87,6 +87,30 @@ async fn sources_newer_than_the_output_are_built_again() {
 }
 
 #[tokio::test]
+async fn the_first_build_does_what_npm_start_does_before_it_starts_the_host() {
+    let app = Folder::new();
+    let script = |file: &str| {
+        format!(
+            "node -e \\\"const f=require('fs');f.mkdirSync('dist',{{recursive:true}});f.appendFileSync('dist/{file}','x')\\\""
+        )
+    };
+    let (page, build) = (script("page.html"), script("index.js"));
+    let scripts = format!(
+        r#"{{"build":"{build}","page":"{page}","prestart":"npm run page && npm run build","start":"func start"}}"#
+    );
+    app.write("package.json", &format!(r#"{{"main":"dist/index.js","scripts":{scripts}}}"#));
+    let (_, steps) = node(&app).ready().await;
+    assert_eq!(steps, ["Building the app: its output is missing"]);
+    assert!(app.path("dist/page.html").is_file(), "prestart builds the page, which build does not");
+    // Later builds are for changed sources only.
+    app.write("tsconfig.json", "{}");
+    app.write("src/index.ts", "");
+    node(&app).ready().await;
+    let written = |file: &str| std::fs::read_to_string(app.path(file)).unwrap();
+    assert_eq!((written("dist/page.html").as_str(), written("dist/index.js").as_str()), ("x", "xx"));
+}
+
+#[tokio::test]
 async fn a_build_that_does_not_write_main_is_reported() {
     let app = Folder::new();
     built_by_copying(&app, "lib/index.js");
