@@ -1,6 +1,10 @@
 //! [`Datum`]: a value that is sent to or received from a worker.
 
+mod http;
+
 use bytes::Bytes;
+
+pub use self::http::{HttpRequestData, HttpResponseData, ResponseCookie};
 
 /// A value that is sent to or received from a worker.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,6 +22,10 @@ pub enum Datum {
     Int(i64),
     /// A floating point number. Only workers send it.
     Double(f64),
+    /// The request of an HTTP trigger. Only the host sends it.
+    HttpRequest(Box<HttpRequestData>),
+    /// The response of a function with an HTTP trigger. Only workers send it.
+    HttpResponse(Box<HttpResponseData>),
 }
 
 impl Datum {
