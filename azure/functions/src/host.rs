@@ -1,28 +1,33 @@
-//! [`Host`]: starts an app, serves it, applies changes to its files, drains and stops. Read this file first.
+//! [`FunctionsHost`]: starts an app with functions, serves it, applies changes to its files, drains and stops. Read this
+//! file first. [`Host`] in `either.rs` is for apps of both kinds.
 
 pub(crate) mod access;
 pub(crate) mod changes;
 pub(crate) mod console;
+mod either;
+pub(crate) mod empty_app;
 pub(crate) mod file_watch;
 pub(crate) mod front;
 pub(crate) mod generation;
 pub(crate) mod keys;
 pub(crate) mod report;
+pub(crate) mod state_folder;
+pub(crate) mod tool_tasks;
+pub(crate) mod worker_launch;
 
 use std::ffi::OsString;
-use std::future::poll_fn;
-use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::task::Poll;
 use std::time::Duration;
 
-use bindpost_mcp_http::listener::{ConnectedClient, Drain, DrainTrigger, drain_on_signal};
+use bindpost_mcp_http::listener::{ConnectedClient, Drain, DrainTrigger};
 use bindpost_mcp_http::{BoundListener, Endpoint};
 use bindpost_mcp_server::{Server, stdio};
 use hyper::service::service_fn;
 use tokio::sync::watch;
+
+pub use self::either::Host;
 
 use self::access::{AccessPolicy, ServerProfile};
 use self::changes::{AppReloader, ServingMode};
@@ -34,13 +39,15 @@ use self::report::AppReport;
 use crate::app::App;
 use crate::error::HostError;
 use crate::invocation::InvocationBackend;
+use crate::routes::front::FunctionRoutes;
 use crate::setup::SetupProgress;
+use crate::timers::scheduler::TimerScheduler;
 use crate::worker::PoolHealth;
 
 /// How long running invocations may continue after their workers are replaced or the host begins to stop.
 pub(crate) const DRAIN: Duration = Duration::from_secs(25);
 /// Calls that still run this long before the end of a drain fail with an error.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
+pub(crate) const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// The options for running an app.
 #[derive(Clone, Debug)]
@@ -55,6 +62,8 @@ pub struct HostOptions {
     pub detailed_errors: bool,
     /// Restarts the app when its files change.
     pub watch: bool,
+    /// Other machines can reach the app. Settings that are missing are then errors where they would lose data.
+    pub exposed: bool,
     /// A command that is put before each worker's command. It must end by executing the rest of its
     /// arguments.
     pub launcher: Vec<OsString>,
@@ -68,13 +77,14 @@ impl Default for HostOptions {
             processes: None,
             detailed_errors: false,
             watch: false,
+            exposed: false,
             launcher: Vec::new(),
         }
     }
 }
 
-/// A running app.
-pub struct Host {
+/// A running app with functions.
+pub(crate) struct FunctionsHost {
     shared: Arc<HostState>,
     watch: Option<FileWatcher>,
 }
@@ -89,86 +99,49 @@ pub(crate) struct HostState {
     /// The reason why the host must stop. It is set when workers have exited too often.
     pub(crate) failed: watch::Sender<Option<String>>,
     pub(crate) draining: AtomicBool,
+    pub(crate) timers: TimerScheduler,
 }
 
-impl std::fmt::Debug for Host {
+impl std::fmt::Debug for FunctionsHost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Host").field("app", &self.shared.app.folder).finish_non_exhaustive()
+        f.debug_struct("FunctionsHost").field("app", &self.shared.app.folder).finish_non_exhaustive()
     }
 }
 
-impl Host {
+impl FunctionsHost {
     /// Prepares the app, starts its workers and discovers its functions.
-    pub async fn start(
+    pub(super) async fn start(
         app: App,
         options: HostOptions,
         progress: &dyn SetupProgress,
-    ) -> Result<Host, HostError> {
+    ) -> Result<FunctionsHost, HostError> {
         let failed = watch::Sender::new(None);
         let events = Arc::new(EventLogger::new(failed.clone(), app.host.log_levels.clone()));
         let mut generation = AppGeneration::start(&app, &options, events, progress).await?;
         let watch = generation.watch.take();
-        let server =
-            RwLock::new(ServerProfile::new(&app, &AccessPolicy::default()).server(generation.entries())?);
+        let profile = ServerProfile::new(&app, &AccessPolicy::default(), generation.uses_tasks());
+        let server = RwLock::new(profile.server(generation.entries())?);
         let current = RwLock::new(Arc::new(generation));
         let draining = AtomicBool::new(false);
-        let shared = HostState { app, options, server, current, failed, draining };
-        Ok(Host { shared: Arc::new(shared), watch })
+        let timers = TimerScheduler::new(app.state_folder.clone());
+        let shared = HostState { app, options, server, current, failed, draining, timers };
+        Ok(FunctionsHost { shared: Arc::new(shared), watch })
     }
 
     /// Returns what the app offers and which problems it has.
-    pub fn report(&self) -> AppReport {
+    pub(super) fn report(&self) -> AppReport {
         self.shared.generation().report.clone()
     }
 
-    /// Returns the current MCP server.
-    pub fn server(&self) -> Server {
-        self.shared.server()
-    }
-
-    /// Serves HTTP until SIGTERM or SIGINT, and then until every accepted call is answered. A second signal
-    /// stops the host at once. `ready` is called when the keys exist, if they are required, and the signal
-    /// handlers are installed.
-    pub async fn serve(
-        self,
-        bound: BoundListener,
-        door: AccessPolicy,
-        ready: impl FnOnce() -> io::Result<()>,
-    ) -> Result<(), HostError> {
-        let endpoint = self.endpoint(&door)?;
-        let (trigger, drain) = Drain::new();
-        let mut signals = Box::pin(drain_on_signal(trigger.clone()));
-        // The first poll installs the signal handlers.
-        if let Poll::Ready(failed) = poll_fn(|context| Poll::Ready(signals.as_mut().poll(context))).await {
-            return Ok(failed?);
-        }
-        let signals = tokio::spawn(signals);
-        ready()?;
-        let served = self.serve_endpoint(bound, door, endpoint, trigger, drain).await;
-        signals.abort();
-        served
-    }
-
-    /// Serves HTTP until `drain` begins or the workers have failed permanently.
-    pub async fn serve_until(
-        self,
-        bound: BoundListener,
-        door: AccessPolicy,
-        trigger: DrainTrigger,
-        drain: Drain,
-    ) -> Result<(), HostError> {
-        let endpoint = self.endpoint(&door)?;
-        self.serve_endpoint(bound, door, endpoint, trigger, drain).await
-    }
-
-    fn endpoint(&self, door: &AccessPolicy) -> Result<Endpoint, HostError> {
+    pub(super) fn endpoint(&self, door: &AccessPolicy) -> Result<Endpoint, HostError> {
         let app = &self.shared.app;
-        let face = ServerProfile::new(app, door);
-        let settings = face.settings(door, face.auth(&app.folder)?, DRAIN);
+        let face = ServerProfile::new(app, door, self.shared.generation().uses_tasks());
+        let settings = face.settings(door, face.auth(&app.state_folder)?, DRAIN);
         Ok(Endpoint::new(self.shared.server(), settings))
     }
 
-    async fn serve_endpoint(
+    /// Serves HTTP until `drain` begins or the workers have failed permanently.
+    pub(super) async fn serve_endpoint(
         self,
         bound: BoundListener,
         door: AccessPolicy,
@@ -176,12 +149,15 @@ impl Host {
         trigger: DrainTrigger,
         drain: Drain,
     ) -> Result<(), HostError> {
-        let front_door = Arc::new(RequestRouter::new(endpoint.clone(), self.shared.clone()));
+        let routes = FunctionRoutes::new(self.shared.clone(), &door)?;
+        let front_door = Arc::new(RequestRouter::new(endpoint.clone(), self.shared.clone(), routes));
+        self.shared.start_timers(true);
         let draining = {
             let (shared, front_door, begun) = (self.shared.clone(), front_door.clone(), drain.begun());
             tokio::spawn(async move {
                 begun.await;
                 shared.draining.store(true, Ordering::SeqCst);
+                shared.timers.stop();
                 front_door.endpoint().drain();
                 // Calls that take longer fail now, while their clients are still connected.
                 tokio::time::sleep(DRAIN.saturating_sub(LAST_ANSWERS)).await;
@@ -205,8 +181,13 @@ impl Host {
                 front_door.clone().handle(front_door.endpoint_after(&known), request, client.clone())
             })
         };
-        let ended = drain.ended();
+        let (ended, ended_early) = (drain.ended(), drain.ended());
         let served = bound.serve_behind(&endpoint, make, drain).await;
+        // The task `draining` ends the runs of timers that take too long.
+        tokio::select! {
+            () = self.shared.timers.finish(DRAIN) => {}
+            () = ended_early => {}
+        }
         draining.abort();
         failing.abort();
         if let Some(watching) = watching {
@@ -223,10 +204,11 @@ impl Host {
     }
 
     /// Serves stdin and stdout until the client disconnects or the workers have failed permanently.
-    pub async fn serve_stdio(self) -> Result<(), HostError> {
+    pub(super) async fn serve_stdio(self) -> Result<(), HostError> {
         let changes = AppReloader::new(self.shared.clone(), ServingMode::Stdio);
         let watching = self.watch.map(|watch| tokio::spawn(changes.follow_changes(watch)));
         let server = self.shared.server();
+        self.shared.start_timers(true);
         let served = tokio::select! {
             served = stdio::serve_stdio(&server) => served,
             () = self.shared.clone().until_failed() => Ok(()),
@@ -234,13 +216,14 @@ impl Host {
         if let Some(watching) = watching {
             watching.abort();
         }
+        self.shared.timers.finish(DRAIN.saturating_sub(LAST_ANSWERS)).await;
         self.shared.generation().stop(Duration::ZERO).await;
         served?;
         self.shared.outcome()
     }
 
     /// Stops the workers.
-    pub async fn stop(self) {
+    pub(super) async fn stop(self) {
         self.shared.generation().stop(DRAIN).await;
     }
 }
@@ -254,6 +237,11 @@ impl HostState {
     pub(crate) fn replace_generation(&self, generation: AppGeneration) -> Arc<AppGeneration> {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *current, Arc::new(generation))
+    }
+
+    /// Makes the timers of the current generation run. `is_startup` runs those that have `runOnStartup`.
+    pub(crate) fn start_timers(&self, is_startup: bool) {
+        self.timers.replace(self.generation().timers(), is_startup);
     }
 
     pub(crate) fn server(&self) -> Server {

@@ -8,11 +8,12 @@ use bindpost_azure_hosting::IDENTITY_HEADERS;
 use bindpost_mcp_http::listener::ConnectionLimits as Connections;
 use bindpost_mcp_http::{Auth, SessionMode, Settings, SseOptions};
 use bindpost_mcp_protocol::Revision;
-use bindpost_mcp_server::{Entry, Server, ServerLimits as CallLimits};
+use bindpost_mcp_server::{Entry, Server, ServerLimits as CallLimits, TaskLimits};
 
-use crate::app::App;
+use crate::app::{App, CustomHandlerConfig};
 use crate::entries;
 use crate::error::HostError;
+use crate::function::AuthorizationLevel;
 use crate::host::front::{MCP_PATH, SSE_PATHS};
 use crate::host::keys::{self, KeysError};
 
@@ -49,7 +50,26 @@ impl AccessPolicy {
     pub fn requires_key(&self, app: &App) -> bool {
         match self.keys {
             KeyRequirement::Never => false,
-            KeyRequirement::AsTheLevelSays => !app.host.mcp.is_anonymous(),
+            KeyRequirement::AsTheLevelSays => match app.self_hosted() {
+                Some(server) => {
+                    server.routes.iter().any(|route| route.level != AuthorizationLevel::Anonymous)
+                }
+                None => !app.host.mcp.is_anonymous(),
+            },
+            KeyRequirement::Always => true,
+        }
+    }
+}
+
+impl AccessPolicy {
+    /// Returns whether every request to a self-hosted app needs a key.
+    pub(crate) fn requires_key_everywhere(&self, app: &App) -> bool {
+        let is_anonymous = |server: &CustomHandlerConfig| {
+            server.routes.iter().any(|route| route.level == AuthorizationLevel::Anonymous)
+        };
+        match self.keys {
+            KeyRequirement::Never => false,
+            KeyRequirement::AsTheLevelSays => !app.self_hosted().is_some_and(is_anonymous),
             KeyRequirement::Always => true,
         }
     }
@@ -68,10 +88,13 @@ pub(crate) struct ServerProfile {
     max_body: u64,
     /// The origins that `local.settings.json` names.
     origins: Vec<String>,
+    /// The lifetime of tasks, if a tool runs as a task.
+    task_lifetime: Option<Duration>,
 }
 
 impl ServerProfile {
-    pub(crate) fn new(app: &App, door: &AccessPolicy) -> ServerProfile {
+    /// Returns the profile of an app. `uses_tasks` is whether a tool of the app runs as a task.
+    pub(crate) fn new(app: &App, door: &AccessPolicy, uses_tasks: bool) -> ServerProfile {
         let mcp = &app.host.mcp;
         ServerProfile {
             server_name: mcp.server_name.clone(),
@@ -81,6 +104,7 @@ impl ServerProfile {
             uses_absolute_uri: mcp.use_absolute_uri_for_endpoint,
             max_body: mcp.max_request_body_bytes,
             origins: app.local.cors.clone(),
+            task_lifetime: uses_tasks.then_some(mcp.tasks.lifetime),
         }
     }
 
@@ -88,11 +112,12 @@ impl ServerProfile {
     /// `over_http` false, it returns only those that also apply to stdio.
     pub(crate) fn differences(&self, other: &ServerProfile, over_http: bool) -> Vec<&'static str> {
         let ServerProfile { server_name, server_version, instructions, .. } = other;
-        let ServerProfile { requires_key, uses_absolute_uri, max_body, origins, .. } = other;
+        let ServerProfile { requires_key, uses_absolute_uri, max_body, origins, task_lifetime, .. } = other;
         let always = [
             ("serverName", self.server_name != *server_name),
             ("serverVersion", self.server_version != *server_version),
             ("instructions", self.instructions != *instructions),
+            ("tasks", self.task_lifetime != *task_lifetime),
         ];
         let with_http = [
             ("webhookAuthorizationLevel", self.requires_key != *requires_key),
@@ -106,6 +131,10 @@ impl ServerProfile {
 
     pub(crate) fn requires_key(&self) -> bool {
         self.requires_key
+    }
+
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.task_lifetime.is_some()
     }
 
     /// Returns limits that allow a few bodies of the maximum size at once. A body needs up to twice its size
@@ -129,17 +158,20 @@ impl ServerProfile {
         if let Some(instructions) = &self.instructions {
             builder = builder.instructions(instructions);
         }
+        if let Some(lifetime) = self.task_lifetime {
+            builder = builder.tasks(TaskLimits { lifetime, ..TaskLimits::default() });
+        }
         builder.build().map_err(|error| HostError::Server(error.to_string()))
     }
 
-    /// Returns the authentication by keys, if keys are required. Creates the keys of the app in this folder
+    /// Returns the authentication by keys, if keys are required. Creates the keys in the state folder of the app
     /// if they do not exist.
-    pub(crate) fn auth(&self, folder: &Path) -> Result<Option<Auth>, KeysError> {
+    pub(crate) fn auth(&self, state_folder: &Path) -> Result<Option<Auth>, KeysError> {
         if !self.requires_key {
             return Ok(None);
         }
-        let (keys, _) = keys::open(&folder.join(".bindpost"))?;
-        Ok(Some(Auth::new(keys)))
+        let (keys, _) = keys::open(state_folder)?;
+        Ok(Some(Auth::new(keys.accept_names(keys::is_for_endpoint))))
     }
 
     /// Returns the HTTP settings for this profile and this access policy. `drain` is how long running calls
@@ -165,7 +197,7 @@ impl ServerProfile {
             without_header: Revision::V2025_06_18,
             identity_headers: IDENTITY_HEADERS.map(str::to_owned).into(),
             trust_platform_identity: door.trusts_platform,
-            connections: Connections { drain, ..Connections::default() },
+            connections: Connections { drain, header_names: true, ..Connections::default() },
             max_body: usize::try_from(self.max_body).unwrap_or(usize::MAX),
             open_to_all: auth.is_none(),
             auth,

@@ -48,9 +48,10 @@ pub(crate) struct AppReloader {
 
 impl AppReloader {
     pub(crate) fn new(shared: Arc<HostState>, served: ServingMode) -> AppReloader {
+        let uses_tasks = shared.generation().uses_tasks();
         let face = match &served {
-            ServingMode::Http { door, .. } => ServerProfile::new(&shared.app, door),
-            ServingMode::Stdio => ServerProfile::new(&shared.app, &AccessPolicy::default()),
+            ServingMode::Http { door, .. } => ServerProfile::new(&shared.app, door, uses_tasks),
+            ServingMode::Stdio => ServerProfile::new(&shared.app, &AccessPolicy::default(), uses_tasks),
         };
         let port = shared.app.local.port;
         AppReloader { shared, served, face, port, lacks_keys: false, sweeping: JoinSet::new() }
@@ -86,6 +87,10 @@ impl AppReloader {
         has_face.map_err(|error| ReloadError { what, error })?;
         self.note_port(&app);
         let newer = self.start_again(&app).await.map_err(|error| ReloadError { what, error })?;
+        if self.shared.generation().uses_tasks() != self.face.has_tasks() {
+            let what = "the new functions run, but not as tasks";
+            self.apply_profile(&app, files).map_err(|error| ReloadError { what, error })?;
+        }
         let ms = begin.elapsed().as_millis();
         tracing::info!(target: "host", "{files} changed: started again in {ms} ms");
         Ok(newer)
@@ -103,13 +108,13 @@ impl AppReloader {
                 return Ok(false);
             }
         };
-        let face = ServerProfile::new(app, door);
+        let face = ServerProfile::new(app, door, self.shared.generation().uses_tasks());
         let differences = self.face.differences(&face, true);
         if differences.is_empty() && !self.lacks_keys {
             return Ok(false);
         }
         let server = face.server(self.shared.generation().entries())?;
-        let auth = face.auth(&app.folder);
+        let auth = face.auth(&app.state_folder);
         self.lacks_keys = auth.is_err();
         let auth = auth.unwrap_or_else(|error| {
             tracing::error!(target: "host", "a key is required, but the keys cannot be created; all calls are rejected: {error}");
@@ -137,7 +142,8 @@ impl AppReloader {
     /// Warns that a change of the profile needs a restart: over stdio the client already has the server's
     /// name.
     fn warn_profile_change(&mut self, app: &App) {
-        let face = ServerProfile::new(app, &AccessPolicy::default());
+        let uses_tasks = self.shared.generation().uses_tasks();
+        let face = ServerProfile::new(app, &AccessPolicy::default(), uses_tasks);
         let differences = self.face.differences(&face, false);
         if !differences.is_empty() {
             let names = differences.join(", ");
@@ -168,6 +174,7 @@ impl AppReloader {
         let events = Arc::new(EventLogger::new(shared.failed.clone(), app.host.log_levels.clone()));
         if app.host.custom_handler.as_ref().is_some_and(|handler| handler.port.is_some()) {
             // Two handlers cannot listen on one port: the old one stops first.
+            shared.timers.stop();
             let old = shared.generation();
             old.wait_until_released(DRAIN).await;
             old.stop(Duration::ZERO).await;
@@ -182,6 +189,9 @@ impl AppReloader {
             tracing::warn!(target: "host", "{}", warning.message);
         }
         let old = shared.replace_generation(generation);
+        if !shared.draining.load(Ordering::SeqCst) {
+            shared.start_timers(false);
+        }
         tokio::spawn(async move {
             old.wait_until_released(DRAIN).await;
             old.stop(Duration::ZERO).await;
@@ -191,7 +201,7 @@ impl AppReloader {
 }
 
 /// Waits until files have changed and then stay unchanged. Returns their names.
-async fn wait_for_change(watch: &mut FileWatcher) -> String {
+pub(crate) async fn wait_for_change(watch: &mut FileWatcher) -> String {
     let mut changed: Vec<PathBuf> = loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let changed = watch.changes();
@@ -235,7 +245,7 @@ struct ReloadError {
 }
 
 /// Writes the steps of the setup to the log.
-struct ProgressLogger;
+pub(crate) struct ProgressLogger;
 
 impl SetupProgress for ProgressLogger {
     fn started(&self, step: &str) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::app::{LogLevel, LogLevels};
+use crate::invocation::{FunctionFailure, LogSink};
 use crate::worker::{
     ConsoleLine, ConsoleSource, LogOrigin, LogRecord, LogSeverity, WorkerDetails, WorkerEvents, WorkerNumber,
 };
@@ -58,6 +59,26 @@ pub(crate) fn write(levels: &LogLevels, function: Option<&str>, log: &LogRecord)
         LogSeverity::Error | LogSeverity::Critical => {
             say!(tracing::Level::ERROR, name, "{message}{exception}")
         }
+    }
+}
+
+/// Writes the failure of a function to the log.
+pub(crate) fn log_failure(function: &str, failure: &FunctionFailure) {
+    match failure.stack() {
+        Some(stack) => tracing::error!(target: "function", function, "failed: {failure}\n{stack}"),
+        None => tracing::error!(target: "function", function, "failed: {failure}"),
+    }
+}
+
+/// Writes the logs of a function to the console.
+pub(crate) struct ConsoleLogSink<'a> {
+    pub(crate) levels: &'a LogLevels,
+    pub(crate) function: &'a str,
+}
+
+impl LogSink for ConsoleLogSink<'_> {
+    async fn receive_log(&self, log: LogRecord) {
+        write(self.levels, Some(self.function), &log);
     }
 }
 

@@ -1,6 +1,8 @@
 //! [`RequestRouter`]: routes requests by path. MCP requests go to the endpoint, health probes are answered
 //! here.
 
+mod body;
+
 use std::convert::Infallible;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -12,12 +14,18 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
+use crate::routes::front::FunctionRoutes;
+
 /// The path at which Azure Functions serves MCP.
 pub(crate) const MCP_PATH: &str = "/runtime/webhooks/mcp";
 /// The paths at which it serves HTTP+SSE: the stream, and the path for posted messages.
 pub(crate) const SSE_PATHS: (&str, &str) = ("/runtime/webhooks/mcp/sse", "/runtime/webhooks/mcp/message");
 /// The usual path of MCP servers.
 pub(crate) const SHORT_PATH: &str = "/mcp";
+/// The path below which functions are run by their names.
+const RUN_PATH: &str = "/admin/functions";
+
+pub(crate) use self::body::RoutedBody;
 
 pub(crate) type Reply = Response<ReplyBody>;
 
@@ -34,6 +42,7 @@ pub(crate) struct RequestRouter<C> {
     /// The current MCP endpoint. A change of the server profile replaces it.
     endpoint: RwLock<Endpoint>,
     condition: Arc<C>,
+    routes: FunctionRoutes,
 }
 
 /// The target of a path.
@@ -41,6 +50,10 @@ pub(crate) struct RequestRouter<C> {
 enum RouteTarget {
     /// The MCP endpoint, with this path.
     Mcp(&'static str),
+    /// The same by the short form of its path, unless a function has this route.
+    ShortForm(&'static str),
+    /// Runs a function with a timer trigger.
+    RunTimer(String),
     Home,
     Alive,
     Ready,
@@ -57,24 +70,48 @@ fn route(path: &str) -> RouteTarget {
         "/_/readyz" => return RouteTarget::Ready,
         _ => {}
     }
-    let below = [MCP_PATH, SHORT_PATH].into_iter().find_map(|start| {
+    let below = |start: &str| {
         let (head, rest) = path.split_at_checked(start.len())?;
         (head.eq_ignore_ascii_case(start) && (rest.is_empty() || rest.starts_with('/'))).then_some(rest)
-    });
-    let Some(below) = below else { return RouteTarget::Nowhere };
-    let last = below.rsplit('/').next().unwrap_or_default();
-    if last.eq_ignore_ascii_case("sse") {
-        RouteTarget::Mcp(SSE_PATHS.0)
-    } else if last.eq_ignore_ascii_case("message") {
-        RouteTarget::Mcp(SSE_PATHS.1)
-    } else {
-        RouteTarget::Mcp(MCP_PATH)
+    };
+    let endpoint_path = |below: &str| {
+        let last = below.rsplit('/').next().unwrap_or_default();
+        if last.eq_ignore_ascii_case("sse") {
+            SSE_PATHS.0
+        } else if last.eq_ignore_ascii_case("message") {
+            SSE_PATHS.1
+        } else {
+            MCP_PATH
+        }
+    };
+    if let Some(function) = below(RUN_PATH).and_then(|rest| rest.strip_prefix('/')) {
+        return RouteTarget::RunTimer(function.to_owned());
+    }
+    match (below(MCP_PATH), below(SHORT_PATH)) {
+        (Some(below), _) => RouteTarget::Mcp(endpoint_path(below)),
+        (None, Some(below)) => RouteTarget::ShortForm(endpoint_path(below)),
+        (None, None) => RouteTarget::Nowhere,
+    }
+}
+
+/// Returns whether the host answers this path itself, whatever routes functions have.
+pub(crate) fn is_own_path(path: &str) -> bool {
+    route(path).is_own()
+}
+
+impl RouteTarget {
+    /// Returns whether the path belongs to the platform, and not to a function.
+    fn is_own(&self) -> bool {
+        matches!(
+            self,
+            RouteTarget::Mcp(_) | RouteTarget::RunTimer(_) | RouteTarget::Alive | RouteTarget::Ready
+        )
     }
 }
 
 impl<C: HealthProbes> RequestRouter<C> {
-    pub(crate) fn new(endpoint: Endpoint, condition: Arc<C>) -> RequestRouter<C> {
-        RequestRouter { endpoint: RwLock::new(endpoint), condition }
+    pub(crate) fn new(endpoint: Endpoint, condition: Arc<C>, routes: FunctionRoutes) -> RequestRouter<C> {
+        RequestRouter { endpoint: RwLock::new(endpoint), condition, routes }
     }
 
     pub(crate) fn endpoint(&self) -> Endpoint {
@@ -99,18 +136,25 @@ impl<C: HealthProbes> RequestRouter<C> {
         endpoint: Endpoint,
         mut request: Request<Incoming>,
         client: ConnectedClient,
-    ) -> Result<Reply, Infallible> {
-        let reply = match route(request.uri().path()) {
-            RouteTarget::Mcp(path) => {
+    ) -> Result<Response<RoutedBody>, Infallible> {
+        let target = route(request.uri().path());
+        // The paths of the platform are stronger than the routes of functions.
+        if !target.is_own() && self.routes.has_route(request.uri().path()) {
+            let found = self.routes.answer(&endpoint, request, &client).await;
+            return Ok(found.unwrap_or_else(|| not_found().map(RoutedBody::Reply)));
+        }
+        let reply = match target {
+            RouteTarget::Mcp(path) | RouteTarget::ShortForm(path) => {
                 if let Some(uri) = with_path(request.uri(), path) {
                     *request.uri_mut() = uri;
                 }
-                return endpoint.handle_from(request, client).await;
+                let Ok(reply) = endpoint.handle_from(request, client).await;
+                reply
             }
-            RouteTarget::Nowhere => {
-                let text = format!("nothing is served here; MCP is at {MCP_PATH}\n");
-                text_reply(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", text)
+            RouteTarget::RunTimer(function) => {
+                self.routes.run_timer(&endpoint, &function, request, &client).await
             }
+            RouteTarget::Nowhere => not_found(),
             _ if !matches!(*request.method(), Method::GET | Method::HEAD) => {
                 let mut reply =
                     text_reply(StatusCode::METHOD_NOT_ALLOWED, "text/plain; charset=utf-8", String::new());
@@ -125,8 +169,13 @@ impl<C: HealthProbes> RequestRouter<C> {
             RouteTarget::Alive => health_reply(self.condition.liveness()),
             RouteTarget::Ready => health_reply(self.condition.readiness()),
         };
-        Ok(reply)
+        Ok(reply.map(RoutedBody::Reply))
     }
+}
+
+fn not_found() -> Reply {
+    let text = format!("nothing is served here; MCP is at {MCP_PATH}\n");
+    text_reply(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", text)
 }
 
 fn with_path(uri: &Uri, path: &'static str) -> Option<Uri> {
@@ -141,7 +190,7 @@ fn with_path(uri: &Uri, path: &'static str) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-fn health_reply(condition: Result<(), String>) -> Reply {
+pub(crate) fn health_reply(condition: Result<(), String>) -> Reply {
     let (status, body): (StatusCode, Value) = match condition {
         Ok(()) => (StatusCode::OK, json!({"status": "ok"})),
         Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, json!({"status": "unavailable", "reason": reason})),
@@ -149,7 +198,7 @@ fn health_reply(condition: Result<(), String>) -> Reply {
     text_reply(status, "application/json", body.to_string())
 }
 
-fn text_reply(status: StatusCode, content_type: &'static str, text: String) -> Reply {
+pub(crate) fn text_reply(status: StatusCode, content_type: &'static str, text: String) -> Reply {
     let mut reply = Response::new(ReplyBody::from(Bytes::from(text)));
     *reply.status_mut() = status;
     reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -170,14 +219,17 @@ mod tests {
             ("/runtime/webhooks/mcp/sse", RouteTarget::Mcp(SSE_PATHS.0)),
             ("/runtime/webhooks/mcp/SSE/", RouteTarget::Mcp(SSE_PATHS.0)),
             ("/runtime/webhooks/mcp/message", RouteTarget::Mcp(SSE_PATHS.1)),
-            ("/mcp", RouteTarget::Mcp(MCP_PATH)),
-            ("/mcp/sse", RouteTarget::Mcp(SSE_PATHS.0)),
-            ("/mcp/message", RouteTarget::Mcp(SSE_PATHS.1)),
+            ("/mcp", RouteTarget::ShortForm(MCP_PATH)),
+            ("/mcp/sse", RouteTarget::ShortForm(SSE_PATHS.0)),
+            ("/mcp/message", RouteTarget::ShortForm(SSE_PATHS.1)),
             ("/mcpx", RouteTarget::Nowhere),
             ("/runtime/webhooks/other", RouteTarget::Nowhere),
             ("/", RouteTarget::Home),
             ("/_/healthz", RouteTarget::Alive),
             ("/admin/host/ping", RouteTarget::Alive),
+            ("/Admin/functions/Tick/", RouteTarget::RunTimer("Tick".to_owned())),
+            ("/admin/functions", RouteTarget::Nowhere),
+            ("/admin/functionsx/a", RouteTarget::Nowhere),
             ("/_/readyz", RouteTarget::Ready),
         ] {
             assert_eq!(route(path), expected, "{path}");

@@ -1,11 +1,17 @@
 //! [`AppReport`]: the facts of the start screen, for people and for programs.
 
-use bindpost_mcp_protocol::{Tool, ToolAnnotations};
+use bindpost_mcp_protocol::{Tool, ToolAnnotations, ToolSchema};
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::function::{BlobBinding, Function, InputBinding, OutputBinding, ResourceAddress, Trigger};
+use crate::bindings::mcp::property_names;
+use crate::function::{BlobBinding, Function, ResourceAddress, Trigger};
+use crate::http_tools::HttpTool;
 use crate::problem::Problem;
+use crate::routes::RouteTable;
+use crate::timers::status::local_text;
+use crate::timers::zone::TimeZone;
 
 /// What an app offers, and which problems it has.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -15,31 +21,102 @@ pub struct AppReport {
     pub app: String,
     /// The language and its version.
     pub runtime: String,
+    /// The program that runs the functions.
+    pub worker: WorkerRow,
+    /// The server of a self-hosted app. `None` for an app with functions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerRow>,
+    /// Where the interpreter comes from, and why it was chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interpreter: Option<String>,
     /// The tools that the app offers.
     pub tools: Vec<ToolRow>,
     /// The resources and resource templates.
     pub resources: Vec<ResourceRow>,
     /// The prompts that the app offers.
     pub prompts: Vec<PromptRow>,
+    /// The functions that answer HTTP requests.
+    pub http: Vec<HttpRow>,
+    /// The functions that run by a schedule.
+    pub timers: Vec<TimerRow>,
     /// Facts that the operator should know, such as where blobs are stored.
     pub notices: Vec<String>,
     /// Problems that do not prevent the app from running.
     pub warnings: Vec<AppWarning>,
 }
 
+/// The program that runs the functions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WorkerRow {
+    /// Whose program it is.
+    pub kind: WorkerKind,
+    /// The folder of a public worker, the program of a custom handler, or the command of a self-hosted app.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+}
+
+/// Whose program runs the functions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkerKind {
+    /// The language worker of bindpost.
+    #[default]
+    BuiltIn,
+    /// A language worker of the platform.
+    Public,
+    /// A program of the app.
+    CustomHandler,
+    /// A program of the app that is a server of its own.
+    SelfHosted,
+}
+
+impl WorkerKind {
+    /// Returns the words for the start screen.
+    pub fn as_words(self) -> &'static str {
+        match self {
+            WorkerKind::BuiltIn => "built-in worker",
+            WorkerKind::Public => "public worker",
+            WorkerKind::CustomHandler => "custom handler",
+            WorkerKind::SelfHosted => "self-hosted server",
+        }
+    }
+}
+
+/// The server of a self-hosted app, as it describes itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ServerRow {
+    /// The name of the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The version of the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The revision of MCP that it selected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// Whether it has sessions.
+    pub sessions: bool,
+    /// Why the rest is not known: nothing answers MCP requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
 /// A tool of the report.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct ToolRow {
     /// The name of the tool.
     pub name: String,
     /// The arguments of the tool.
     pub arguments: Vec<ArgumentRow>,
-    /// The function that implements it.
+    /// The function that implements it. Empty for a tool of a self-hosted app.
     pub function: String,
     /// The blobs that the function reads and writes.
     pub bindings: Vec<String>,
     /// The hints of the tool's annotations that are true.
     pub hints: Vec<&'static str>,
+    /// The methods and the path of its requests, if the function has an HTTP trigger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http: Option<String>,
 }
 
 /// An argument of a tool or a prompt.
@@ -81,6 +158,34 @@ pub struct PromptRow {
     pub function: String,
 }
 
+/// A function that answers HTTP requests.
+#[derive(Clone, Debug, Serialize)]
+pub struct HttpRow {
+    /// The methods that it answers. Empty means all.
+    pub methods: Vec<String>,
+    /// The route template, with the prefix.
+    pub route: String,
+    /// `anonymous`, `function` or `admin`.
+    pub level: &'static str,
+    /// The function that implements it.
+    pub function: String,
+    /// The blobs that the function reads and writes.
+    pub bindings: Vec<String>,
+}
+
+/// A function that runs by a schedule.
+#[derive(Clone, Debug, Serialize)]
+pub struct TimerRow {
+    /// The schedule as text.
+    pub schedule: String,
+    /// The local time of the next run, with its offset from UTC. `None` if there is none.
+    pub next: Option<String>,
+    /// The function that implements it.
+    pub function: String,
+    /// The blobs that the function reads and writes.
+    pub bindings: Vec<String>,
+}
+
 /// A problem that does not prevent the rest of the app from being served.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AppWarning {
@@ -110,9 +215,11 @@ impl From<&Problem> for AppWarning {
 }
 
 impl AppReport {
-    pub(crate) fn add(&mut self, function: &Function) {
+    /// Adds a function without an HTTP trigger. `zone` is the time zone of schedules.
+    pub(crate) fn add(&mut self, function: &Function, zone: &TimeZone, now: DateTime<Utc>) {
         let name = function.name.clone();
         let bindings = bindings_of(function);
+        self.warnings.extend(function.warnings.iter().map(AppWarning::from));
         match &function.trigger {
             Trigger::Tool(trigger) => {
                 let tool = &trigger.tool;
@@ -123,6 +230,7 @@ impl AppReport {
                     function: name,
                     bindings,
                     hints: tool.annotations.as_ref().map(hints_of).unwrap_or_default(),
+                    http: None,
                 });
             }
             Trigger::Resource(trigger) => {
@@ -150,7 +258,37 @@ impl AppReport {
                     function: name,
                 });
             }
+            Trigger::Http(_) => {}
+            Trigger::Timer(trigger) => self.timers.push(TimerRow {
+                schedule: trigger.text.clone(),
+                next: trigger.schedule.next_after(now, zone).map(|next| local_text(next, zone)),
+                function: name,
+                bindings,
+            }),
         }
+    }
+
+    /// Adds the functions with an HTTP trigger, in the order in which their routes are tried.
+    pub(crate) fn add_routes(&mut self, table: &RouteTable) {
+        self.http.extend(table.routes().iter().map(|route| HttpRow {
+            methods: route.methods.iter().map(|method| method.as_str().to_owned()).collect(),
+            route: format!("/{}", route.text),
+            level: route.level.as_str(),
+            function: route.function.name.clone(),
+            bindings: bindings_of(&route.function),
+        }));
+    }
+
+    /// Adds the tools by HTTP triggers.
+    pub(crate) fn add_http_tools(&mut self, tools: &[HttpTool]) {
+        self.tools.extend(tools.iter().map(|tool| ToolRow {
+            name: tool.definition.name.clone(),
+            arguments: arguments_of(&tool.definition.input_schema),
+            function: tool.function.name.clone(),
+            bindings: bindings_of(&tool.function),
+            hints: tool.definition.annotations.as_ref().map(hints_of).unwrap_or_default(),
+            http: Some(tool.operation.clone()),
+        }));
     }
 
     /// Warns of missing descriptions of a tool and its arguments. Models choose by them.
@@ -161,17 +299,13 @@ impl AppReport {
             self.warnings
                 .push(warning.fix("give the trigger a description that says what the tool does, and when"));
         }
-        let bare: Vec<&str> = tool
-            .input_schema
-            .get("properties")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
-            .filter(|(_, property)| {
-                property.get("description").and_then(Value::as_str).unwrap_or_default().trim().is_empty()
-            })
-            .map(|(name, _)| name.as_str())
-            .collect();
+        let described = |name: &String| {
+            let property = tool.input_schema.get("properties").and_then(|properties| properties.get(name));
+            let description = property.and_then(|property| property.get("description"));
+            !description.and_then(Value::as_str).unwrap_or_default().trim().is_empty()
+        };
+        let bare: Vec<String> =
+            property_names(&tool.input_schema).into_iter().filter(|name| !described(name)).collect();
         if !bare.is_empty() {
             let names = bare.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
             let warning =
@@ -183,26 +317,23 @@ impl AppReport {
 
 fn bindings_of(function: &Function) -> Vec<String> {
     let blob = |arrow: &str, binding: &BlobBinding| format!("{arrow} blob {}", binding.path.as_str());
-    let inputs = function.inputs.iter().filter_map(|input| match input {
-        InputBinding::Blob(binding) => Some(blob("←", binding)),
-        InputBinding::ToolProperty { .. } | InputBinding::PromptArgument { .. } => None,
-    });
-    let outputs = function.outputs.iter().map(|OutputBinding::Blob(binding)| blob("→", binding));
+    let inputs = function.read_blobs().map(|binding| blob("←", binding));
+    let outputs = function.written_blobs().map(|binding| blob("→", binding));
     inputs.chain(outputs).collect()
 }
 
-fn arguments_of(schema: &Value) -> Vec<ArgumentRow> {
+pub(crate) fn arguments_of(schema: &ToolSchema) -> Vec<ArgumentRow> {
     let required: Vec<&str> = strings(schema.get("required")).collect();
-    let properties = schema.get("properties").and_then(Value::as_object);
-    properties
-        .into_iter()
-        .flatten()
-        .map(|(name, property)| ArgumentRow {
-            name: name.clone(),
-            kind: kind_of(property),
-            required: required.contains(&name.as_str()),
-        })
-        .collect()
+    let row = |name: String| ArgumentRow {
+        kind: schema
+            .get("properties")
+            .and_then(|properties| properties.get(&name))
+            .map(kind_of)
+            .unwrap_or_default(),
+        required: required.contains(&name.as_str()),
+        name,
+    };
+    property_names(schema).into_iter().map(row).collect()
 }
 
 fn kind_of(property: &Value) -> String {
@@ -224,7 +355,7 @@ fn strings(list: Option<&Value>) -> impl Iterator<Item = &str> {
     list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
-fn hints_of(hints: &ToolAnnotations) -> Vec<&'static str> {
+pub(crate) fn hints_of(hints: &ToolAnnotations) -> Vec<&'static str> {
     let said = [
         (hints.read_only_hint == Some(true), "read-only"),
         (hints.destructive_hint == Some(true), "destructive"),
