@@ -1,17 +1,29 @@
-//! [`Function`]: a function with an MCP trigger, described by a worker or by a `function.json`.
+//! [`Function`]: a function with its trigger and its bindings, described by a worker or by a `function.json`.
+//!
+//! `http_trigger.rs` and `timer_trigger.rs` have the triggers that are not MCP triggers. `bindings.rs` reads functions,
+//! and `path_arguments.rs` checks the arguments that paths of blobs name.
+
+pub mod http_trigger;
+pub mod timer_trigger;
 
 mod bindings;
+mod path_arguments;
 
 use std::collections::{HashMap, HashSet};
 
 use bindpost_mcp_protocol::{Prompt, Resource, ResourceTemplate, Tool};
+use bindpost_mcp_server::TaskSupport;
 use serde_json::Value;
 
 use crate::bindings::template::PathTemplate;
 use crate::bindings::uri::UriPattern;
+use crate::json::ConfigReader;
 use crate::problem::Problem;
 
-/// A function with an MCP trigger.
+pub use self::http_trigger::{AuthorizationLevel, HttpTrigger};
+pub use self::timer_trigger::TimerTrigger;
+
+/// A function of an app.
 #[derive(Debug)]
 pub struct Function {
     pub name: String,
@@ -20,6 +32,8 @@ pub struct Function {
     pub inputs: Vec<InputBinding>,
     pub outputs: Vec<OutputBinding>,
     pub source: FunctionSource,
+    /// Mistakes with which the function is still served.
+    pub warnings: Vec<Problem>,
 }
 
 /// The data that a worker needs to load the function.
@@ -68,6 +82,8 @@ pub enum Trigger {
     Tool(ToolTrigger),
     Resource(ResourceTrigger),
     Prompt(PromptTrigger),
+    Http(HttpTrigger),
+    Timer(TimerTrigger),
 }
 
 /// An `mcpToolTrigger`.
@@ -78,6 +94,8 @@ pub struct ToolTrigger {
     /// The names of the required arguments, in the order of the schema.
     pub required: Vec<String>,
     pub uses_result_schema: bool,
+    /// Whether calls run as tasks, if the trigger decides it.
+    pub task_support: Option<TaskSupport>,
 }
 
 /// An `mcpResourceTrigger`.
@@ -117,6 +135,10 @@ pub enum InputBinding {
 #[derive(Debug)]
 pub enum OutputBinding {
     Blob(BlobBinding),
+    /// The response to the HTTP request of the trigger.
+    Http {
+        name: String,
+    },
 }
 
 /// A blob that is read or written.
@@ -192,6 +214,41 @@ impl Function {
             Trigger::Tool(trigger) => &trigger.parameter,
             Trigger::Resource(trigger) => &trigger.parameter,
             Trigger::Prompt(trigger) => &trigger.parameter,
+            Trigger::Http(trigger) => &trigger.parameter,
+            Trigger::Timer(trigger) => &trigger.parameter,
+        }
+    }
+
+    /// Returns whether the function reads or writes a blob.
+    pub(crate) fn has_blobs(&self) -> bool {
+        self.read_blobs().chain(self.written_blobs()).next().is_some()
+    }
+
+    /// Returns the blobs that the function reads.
+    pub(crate) fn read_blobs(&self) -> impl Iterator<Item = &BlobBinding> {
+        self.inputs.iter().filter_map(InputBinding::as_blob)
+    }
+
+    /// Returns the blobs that the function writes.
+    pub(crate) fn written_blobs(&self) -> impl Iterator<Item = &BlobBinding> {
+        self.outputs.iter().filter_map(OutputBinding::as_blob)
+    }
+}
+
+impl InputBinding {
+    fn as_blob(&self) -> Option<&BlobBinding> {
+        match self {
+            InputBinding::Blob(binding) => Some(binding),
+            InputBinding::ToolProperty { .. } | InputBinding::PromptArgument { .. } => None,
+        }
+    }
+}
+
+impl OutputBinding {
+    fn as_blob(&self) -> Option<&BlobBinding> {
+        match self {
+            OutputBinding::Blob(binding) => Some(binding),
+            OutputBinding::Http { .. } => None,
         }
     }
 }
@@ -230,6 +287,7 @@ pub fn check_unique<'a>(functions: impl IntoIterator<Item = &'a Function>) -> Ve
                 );
                 ("mcpResourceTrigger.uri", std::ptr::eq(existing, new), message)
             }
+            Trigger::Http(_) | Trigger::Timer(_) => continue,
         };
         if !is_new {
             let problem = Problem::new(message).of_function(&function.name).at(member);
@@ -237,6 +295,18 @@ pub fn check_unique<'a>(functions: impl IntoIterator<Item = &'a Function>) -> Ve
         }
     }
     problems
+}
+
+/// Fills the settings `%NAME%` into a member of a trigger. Reports a setting that does not exist.
+fn fill_settings(
+    text: &str,
+    member: &str,
+    members: &ConfigReader<'_>,
+    setting: &dyn Fn(&str) -> Option<String>,
+) -> Option<String> {
+    let filled = crate::bindings::template::fill_settings(text, setting);
+    let fix = "add the setting, or write the value itself";
+    filled.map_err(|error| members.report_problem(member, error.to_string(), Some(fix))).ok()
 }
 
 #[cfg(test)]

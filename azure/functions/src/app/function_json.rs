@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-use super::runtime::WorkerRuntime;
+use super::runtime::{POWERSHELL, WorkerRuntime};
 use super::settings::Settings;
 use super::{App, read_object};
 use crate::function::{Function, FunctionRejection, FunctionSource, SkippedFunction};
@@ -34,11 +34,14 @@ pub(super) fn read(app: &App) -> FunctionFolders {
             .push(problem.fix("run `mvn package`, then pass the folder target/azure-functions/<app name>"));
     }
     for (name, folder) in folders {
+        let in_file = |problem: Problem| problem.of_function(&name).in_file(format!("{name}/{FILE}"));
         match read_function(app, &name, &folder) {
-            Ok(function) => found.functions.push(function),
+            Ok(mut function) => {
+                function.warnings = function.warnings.into_iter().map(in_file).collect();
+                found.functions.push(function);
+            }
             Err(FunctionRejection::Skipped(skipped)) => found.skipped.push(skipped),
             Err(FunctionRejection::Problems(problems)) => {
-                let in_file = |problem: Problem| problem.of_function(&name).in_file(format!("{name}/{FILE}"));
                 found.problems.extend(problems.into_iter().map(in_file));
             }
         }
@@ -150,9 +153,10 @@ fn script_file(app: &App, folder: &Path, members: &ConfigReader<'_>) -> Option<S
         members.report_problem("scriptFile", format!("{} does not exist", path.display()), Some(fix));
         return None;
     }
-    let usual: &[&str] = match app.runtime {
+    let usual: &[&str] = match &app.runtime {
         WorkerRuntime::Python => &["__init__.py", "main.py"],
         WorkerRuntime::Node => &["index.js", "index.mjs", "index.cjs", "run.js"],
+        WorkerRuntime::Other(name) if name == POWERSHELL => &["run.ps1", "run.psm1"],
         _ => &[],
     };
     let path = usual.iter().map(|name| folder.join(name)).find(|path| path.is_file());

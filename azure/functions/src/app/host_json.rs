@@ -1,30 +1,51 @@
 //! `host.json`: the configuration of the host of an app.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
+use bindpost_mcp_server::nearest;
 use serde_json::Value;
 
+use super::custom_handler::{ConfigurationProfile, CustomHandlerConfig};
+use super::http_config::HttpConfig;
+use super::http_tool_config::HttpToolConfig;
 use super::language_workers::LanguageWorkers;
 use super::log_level::LogLevels;
 use super::settings::Settings;
+use super::task_config::TaskConfig;
 use super::{overrides, read_object, unless_problems};
 use crate::json::{ConfigReader, ProblemCollector};
 use crate::problem::{AppError, Problem};
 
 const FILE: &str = "host.json";
+/// The members of `extensions.mcp`.
+const MCP_MEMBERS: [&str; 11] = [
+    "serverName",
+    "serverVersion",
+    "instructions",
+    "encryptClientState",
+    "messageOptions",
+    "system",
+    "validateArguments",
+    "detectPromptJson",
+    "maxRequestBodyBytes",
+    "tasks",
+    "httpTools",
+];
 
 /// The content of `host.json`, with the overrides of the settings applied. Unknown members are ignored.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
     pub mcp: McpConfig,
+    pub http: HttpConfig,
     /// How long a function may run. `None` means no limit.
     pub function_timeout: Option<Duration>,
     pub log_levels: LogLevels,
     pub custom_handler: Option<CustomHandlerConfig>,
     pub language_workers: LanguageWorkers,
-    /// `configurationProfile`. It declares that a custom handler is itself an MCP server.
-    pub configuration_profile: Option<String>,
+    /// Mistakes with which the app still runs.
+    pub warnings: Vec<Problem>,
+    pub profile: ConfigurationProfile,
 }
 
 /// The section `extensions.mcp`.
@@ -43,6 +64,10 @@ pub struct McpConfig {
     pub detect_prompt_json: bool,
     /// bindpost only: the maximum size of a request body, in bytes.
     pub max_request_body_bytes: u64,
+    /// bindpost only: the tools that run as tasks.
+    pub tasks: TaskConfig,
+    /// bindpost only: the functions with an HTTP trigger that are tools.
+    pub http_tools: HttpToolConfig,
 }
 
 impl Default for McpConfig {
@@ -57,6 +82,8 @@ impl Default for McpConfig {
             validate_arguments: false,
             detect_prompt_json: true,
             max_request_body_bytes: 100 * 1024 * 1024,
+            tasks: TaskConfig::default(),
+            http_tools: HttpToolConfig::default(),
         }
     }
 }
@@ -77,33 +104,6 @@ pub enum WebhookAuthorization {
     Anonymous,
 }
 
-/// The section `customHandler`: a program that handles invocations over HTTP.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct CustomHandlerConfig {
-    pub default_executable_path: String,
-    pub working_directory: Option<String>,
-    pub arguments: Vec<String>,
-    pub worker_arguments: Vec<String>,
-    pub enable_forwarding_http_request: bool,
-    pub enable_proxying_http_request: bool,
-    /// The member `http`, unchanged.
-    pub http: Option<Value>,
-    /// The port it listens on. Default: a free port.
-    pub port: Option<u16>,
-}
-
-impl CustomHandlerConfig {
-    /// Returns the program: a file in the app's folder if it exists, otherwise a name to look up on the PATH.
-    pub fn program(&self, app: &Path) -> PathBuf {
-        let in_app = app.join(&self.default_executable_path);
-        if in_app.is_file() { in_app } else { PathBuf::from(&self.default_executable_path) }
-    }
-    /// Returns the working directory. Default: the app's folder.
-    pub fn directory(&self, app: &Path) -> PathBuf {
-        self.working_directory.as_ref().map_or_else(|| app.to_owned(), |directory| app.join(directory))
-    }
-}
-
 impl HostConfig {
     /// Reads the `host.json` of an app.
     pub(super) fn read(folder: &Path, settings: &Settings) -> Result<HostConfig, AppError> {
@@ -116,13 +116,21 @@ impl HostConfig {
         let notes = ProblemCollector::on_file(FILE);
         let root = ConfigReader::new(&object, "", &notes);
         check_version(&root);
+        let mcp = mcp(&root.object("extensions").object("mcp"));
+        let profile = ConfigurationProfile::read(&root);
+        let http = root.object("extensions").object("http");
+        let http = HttpConfig::read(&http, settings, profile.route_prefix());
+        let handler = root.object("customHandler");
+        let prefix = http.route_prefix.clone();
         let host = HostConfig {
-            mcp: mcp(&root.object("extensions").object("mcp")),
+            mcp,
+            http,
             function_timeout: function_timeout(&root),
             log_levels: LogLevels::read(&root.object("logging").object("logLevel")),
-            custom_handler: custom_handler(&root.object("customHandler")),
+            custom_handler: CustomHandlerConfig::read(&handler, profile, &prefix),
             language_workers: LanguageWorkers::read(&root.object("languageWorkers")),
-            configuration_profile: root.text("configurationProfile"),
+            profile,
+            warnings: notes.take_warnings(),
         };
         unless_problems(notes, host)
     }
@@ -149,6 +157,14 @@ fn mcp(members: &ConfigReader<'_>) -> McpConfig {
         );
     }
     let messages = members.object("messageOptions");
+    for (members, known) in [
+        (members, MCP_MEMBERS.as_slice()),
+        (&messages, &["useAbsoluteUriForEndpoint"]),
+        (&members.object("system"), &["webhookAuthorizationLevel"]),
+        (&members.object("tasks"), &TaskConfig::MEMBERS),
+    ] {
+        warn_of_unknown(members, known);
+    }
     let flag = |name: &str, default: bool| members.flag(name).unwrap_or(default);
     McpConfig {
         server_name: members.text("serverName").unwrap_or(default.server_name),
@@ -162,6 +178,26 @@ fn mcp(members: &ConfigReader<'_>) -> McpConfig {
         max_request_body_bytes: members
             .whole_number("maxRequestBodyBytes")
             .unwrap_or(default.max_request_body_bytes),
+        tasks: TaskConfig::read(&members.object("tasks")),
+        http_tools: HttpToolConfig::read(members),
+    }
+}
+
+/// Warns of members that no setting has. The platform ignores them.
+pub(super) fn warn_of_unknown(members: &ConfigReader<'_>, known: &[&str]) {
+    for (name, _) in members.iter() {
+        if known.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+            continue;
+        }
+        let near = nearest::nearest(name, known).or(match known {
+            [only] => Some(only),
+            _ => None,
+        });
+        let fix = match near {
+            Some(near) => format!("write {near:?}"),
+            None => format!("remove it; the settings are {}", known.join(", ")),
+        };
+        members.report_warning(name, "is not a setting and has no effect", fix);
     }
 }
 
@@ -187,24 +223,4 @@ fn function_timeout(root: &ConfigReader<'_>) -> Option<Duration> {
         Some(_) => root.time(name),
         None => Some(Duration::from_secs(30 * 60)),
     }
-}
-
-fn custom_handler(members: &ConfigReader<'_>) -> Option<CustomHandlerConfig> {
-    if !members.exists() {
-        return None;
-    }
-    let description = members.object("description");
-    let http = members.object("http");
-    let proxying = members.flag("enableProxyingHttpRequest").or_else(|| http.flag("enableProxying"));
-    Some(CustomHandlerConfig {
-        // If it is missing, a problem is reported, and the app does not start.
-        default_executable_path: description.required_text("defaultExecutablePath").unwrap_or_default(),
-        working_directory: description.text("workingDirectory").filter(|path| !path.trim().is_empty()),
-        arguments: description.texts("arguments"),
-        worker_arguments: description.texts("workerArguments"),
-        enable_forwarding_http_request: members.flag("enableForwardingHttpRequest").unwrap_or(false),
-        enable_proxying_http_request: proxying.unwrap_or(false),
-        http: members.value("http").cloned(),
-        port: members.port("port"),
-    })
 }

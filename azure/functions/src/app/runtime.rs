@@ -1,10 +1,11 @@
 //! [`WorkerRuntime`]: the language or program that runs the functions of an app.
 
-use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
+use super::custom_handler::ConfigurationProfile;
+use super::dotnet_output;
 use super::function_json::find_function_folders;
 use super::host_json::HostConfig;
 use super::read_object;
@@ -19,6 +20,10 @@ const PYTHON_FILE: &str = "PYTHON_SCRIPT_FILE_NAME";
 /// The fix when the runtime cannot be detected.
 const SET_IT: &str = "set FUNCTIONS_WORKER_RUNTIME to python, node, java or custom, in the environment or in \
                       Values of local.settings.json";
+
+/// The name of .NET apps that are programs of their own.
+pub(super) const DOTNET_ISOLATED: &str = "dotnet-isolated";
+pub(crate) const POWERSHELL: &str = "powershell";
 
 /// The language or program that runs the functions of an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,21 +49,44 @@ impl WorkerRuntime {
         }
     }
 
+    /// Returns the version of the language as the platform writes it: `3.11` for Python 3.11.7, `20` for Node 20.1.0.
+    pub fn short_version(&self, version: &str) -> String {
+        let parts = if *self == WorkerRuntime::Python { 2 } else { 1 };
+        version.split('.').take(parts).collect::<Vec<_>>().join(".")
+    }
+
+    /// Returns why the runtime is experimental, if it is.
+    pub(crate) fn experimental_note(&self) -> Option<&'static str> {
+        match self {
+            WorkerRuntime::Other(name) if name == DOTNET_ISOLATED => Some(
+                ".NET apps are experimental: bindpost follows the documented protocol, but was not tried with .NET",
+            ),
+            WorkerRuntime::Other(name) if name == POWERSHELL => Some(
+                "PowerShell apps are experimental: bindpost follows the source of its worker, but was not tried with it",
+            ),
+            _ => None,
+        }
+    }
+
     /// Reads the runtime from the settings, or detects it from the files of the app.
     pub(super) fn detect(
         folder: &Path,
         host: &HostConfig,
         settings: &Settings,
     ) -> Result<WorkerRuntime, Problem> {
+        if host.profile == ConfigurationProfile::SelfHosted {
+            // The setting may still name the language in which the server is written.
+            return match &host.custom_handler {
+                Some(_) => Ok(WorkerRuntime::Custom),
+                None => Err(no_handler("configurationProfile says that the app is a server of its own")),
+            };
+        }
         let runtime = match settings.get(SETTING).map(str::trim).filter(|name| !name.is_empty()) {
             Some(name) => WorkerRuntime::named(name, folder, host)?,
             None => WorkerRuntime::detect_from_files(folder, host, settings)?,
         };
         if runtime == WorkerRuntime::Custom && host.custom_handler.is_none() {
-            let problem =
-                Problem::new("is required because FUNCTIONS_WORKER_RUNTIME is custom").in_file("host.json");
-            let fix = r#"write "customHandler": {"description": {"defaultExecutablePath": "my-handler"}}"#;
-            return Err(problem.at("customHandler").fix(fix));
+            return Err(no_handler("FUNCTIONS_WORKER_RUNTIME is custom"));
         }
         Ok(runtime)
     }
@@ -72,16 +100,21 @@ impl WorkerRuntime {
             "custom" => return Ok(WorkerRuntime::Custom),
             _ => {}
         }
-        if host.language_workers.directory(&lower, folder).is_some() {
+        if host.language_workers.directory(&lower, folder).is_some() || dotnet_output::is_app(&lower, folder)
+        {
             return Ok(WorkerRuntime::Other(lower));
         }
-        if lower == "dotnet" || lower == "dotnet-isolated" {
-            return Err(dotnet(format!("{SETTING} is {name:?}")));
+        if lower == "dotnet" || lower == DOTNET_ISOLATED {
+            return Err(dotnet_output::problem(folder, format!("{SETTING} is {name:?}")));
         }
         let problem = Problem::new(format!("{SETTING} is {name:?}, but bindpost has no worker for it"));
+        let place = match lower.as_str() {
+            POWERSHELL => ". Azure Functions Core Tools has it in the folder workers/powershell",
+            _ => "",
+        };
         Err(problem.fix(format!(
             "set it to python, node, java or custom, or set languageWorkers__{lower}__workerDirectory to \
-             the folder of a worker"
+             the folder of a worker{place}"
         )))
     }
 
@@ -109,44 +142,37 @@ impl WorkerRuntime {
             (false, true) => return Ok(WorkerRuntime::Node),
             (false, false) => {}
         }
-        if let Some(found) = dotnet_file(folder) {
-            return Err(dotnet(format!("the app has a {found}")));
+        if dotnet_output::is_app(DOTNET_ISOLATED, folder) {
+            return Ok(WorkerRuntime::Other(DOTNET_ISOLATED.to_owned()));
+        }
+        if let Some(found) = dotnet_output::project_file(folder) {
+            return Err(dotnet_output::problem(folder, format!("the app has a {found}")));
         }
         match script_extension(folder).as_deref() {
             Some("jar") => return Ok(WorkerRuntime::Java),
             Some("py") => return Ok(WorkerRuntime::Python),
             Some("js" | "mjs" | "cjs") => return Ok(WorkerRuntime::Node),
-            Some("dll") => return Err(dotnet("a function.json of the app names a .dll".to_owned())),
+            Some("dll") => {
+                let found = "a function.json of the app names a .dll".to_owned();
+                return Err(dotnet_output::problem(folder, found));
+            }
             _ => {}
         }
-        if has("pom.xml") {
+        if ["pom.xml", "build.gradle", "build.gradle.kts"].into_iter().any(has) {
             return Ok(WorkerRuntime::Java);
         }
         Err(Problem::new(format!(
             "the language of the app is unknown: {SETTING} is not set, and there is no function_app.py, \
-             requirements.txt, package.json, pom.xml or customHandler in host.json"
+             requirements.txt, package.json, pom.xml, build.gradle or customHandler in host.json"
         ))
         .fix(SET_IT))
     }
 }
 
-fn dotnet(found: String) -> Problem {
-    let problem = Problem::new(format!(
-        "{found}: .NET apps are not supported. bindpost has no .NET worker, and a build step of the .NET SDK \
-         generates the list of functions"
-    ));
-    problem.fix(
-        "run it with `func start`, or pass an app written in Python, Node or Java, or with a custom handler",
-    )
-}
-
-/// Returns the name of a file that only .NET apps have.
-fn dotnet_file(folder: &Path) -> Option<String> {
-    let names = fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let ends = [".csproj", ".fsproj", ".vbproj", ".deps.json"];
-    // The Azure tools put an extensions.csproj into apps of any language.
-    let names = names.filter(|name| name != "extensions.csproj");
-    names.filter(|name| ends.iter().any(|end| name.ends_with(end)) || name == "functions.metadata").min()
+fn no_handler(why: &str) -> Problem {
+    let problem = Problem::new(format!("is required because {why}")).in_file("host.json");
+    let fix = r#"write "customHandler": {"description": {"defaultExecutablePath": "my-handler"}}"#;
+    problem.at("customHandler").fix(fix)
 }
 
 /// Returns the file extension of the first script file that a `function.json` of the app names.

@@ -61,6 +61,19 @@ impl Settings {
         self.get(name).map(str::trim).is_some_and(|text| text.eq_ignore_ascii_case("true") || text == "1")
     }
 
+    /// Returns these settings, with one more if it is not set or empty.
+    pub(crate) fn with_default(&self, name: &str, value: &str) -> Settings {
+        let mut settings = self.clone();
+        if self.get(name).is_none_or(str::is_empty) {
+            let more = [(name.to_owned(), value.to_owned())];
+            let known = std::mem::take(&mut settings.environment.settings);
+            settings.environment = SettingsLayer::new(
+                known.into_iter().filter(|(known, _)| shared_name(known) != shared_name(name)).chain(more),
+            );
+        }
+        settings
+    }
+
     /// Returns each setting once: the environment of a worker.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let hidden = |name: &String| self.environment.get(name).is_some();

@@ -11,7 +11,7 @@ use crate::problem::{AppError, Problem};
 
 const FILE: &str = "worker.config.json";
 /// The setting with the version of the language. The path of a worker may contain it.
-const RUNTIME_VERSION: &str = "FUNCTIONS_WORKER_RUNTIME_VERSION";
+pub(super) const RUNTIME_VERSION: &str = "FUNCTIONS_WORKER_RUNTIME_VERSION";
 
 /// The configuration of a worker. Its command line is `executable arguments… worker_path`, followed by the
 /// arguments of the protocol.
@@ -93,6 +93,11 @@ impl HostPlatform {
 }
 
 impl WorkerConfig {
+    /// Returns whether a folder has a `worker.config.json`.
+    pub(crate) fn exists_in(directory: &Path) -> bool {
+        directory.join(FILE).is_file()
+    }
+
     /// Reads the `worker.config.json` in the folder of a worker.
     pub fn read(
         directory: &Path,
@@ -130,6 +135,17 @@ impl WorkerConfig {
             language,
         };
         unless_problems(notes, worker)
+    }
+
+    /// Rejects a worker of another language.
+    pub(super) fn check_language(&self, language: &str) -> Result<(), AppError> {
+        if self.language.eq_ignore_ascii_case(language) {
+            return Ok(());
+        }
+        let message = format!("is {}, but the language of the app is {language}", self.language);
+        let problem = Problem::new(message).in_file(self.directory.join(FILE).display().to_string());
+        let fix = format!("pass the folder of a {language} worker, or a folder that has {language}/{FILE}");
+        Err(problem.at("description.language").fix(fix).into())
     }
 }
 
@@ -221,7 +237,10 @@ impl WorkerDescription<'_> {
                 && !supported.is_empty()
                 && !supported.iter().any(|one| one.eq_ignore_ascii_case(what))
             {
-                let fix = setting.map(|name| format!("set {name} to one of {}", supported.join(", ")));
+                let fix = setting.map(|name| {
+                    let versions = supported.join(", ");
+                    format!("run the app with one of {versions}, or set {name} to one of them")
+                });
                 let message = format!("{what} is not supported for language {language}");
                 self.description.report_problem(list, message, fix.as_deref());
             }
@@ -251,6 +270,8 @@ impl WorkerDescription<'_> {
         let placeholders = [
             ("{os}", self.platform.os.clone()),
             ("{architecture}", self.platform.architecture.clone()),
+            // A .NET app that needs no installed .NET writes `{WorkerRoot}App`.
+            ("{WorkerRoot}", format!("{}/", self.directory.display())),
             // This is last because the name of a folder may look like a placeholder.
             ("{workerDirectoryPath}", self.directory.display().to_string()),
         ];
@@ -259,7 +280,7 @@ impl WorkerDescription<'_> {
 }
 
 /// Splits a command line into words. Double quotes keep a word together.
-fn split(text: &str) -> Vec<String> {
+pub(super) fn split(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quoted = false;

@@ -9,15 +9,29 @@ use super::raw_json::{checked_members, dotnet_text, member_in_any_case, same_in_
 use crate::datum::Datum;
 
 /// The values for path expressions and for the trigger metadata. Top-level names match in any case.
+#[derive(Clone, Copy, Debug)]
+pub struct BindingData<'a> {
+    source: DataSource<'a>,
+    function: &'a str,
+}
+
+/// The source of the values.
+#[derive(Clone, Copy, Debug)]
+enum DataSource<'a> {
+    Mcp(McpData<'a>),
+    /// Named values, as other triggers have them. Of equal names the first one is used.
+    Values(&'a [(String, Datum)]),
+}
+
+/// The values of an MCP request.
 ///
 /// If names collide, a variable of a resource's URI has precedence over a member of the context JSON, and
 /// that over the names of the extension: `snippet://{Name}` always fills `{Name}`.
 #[derive(Clone, Copy, Debug)]
-pub struct BindingData<'a> {
+struct McpData<'a> {
     request: &'a McpRequest<'a>,
     context: &'a TriggerContext,
     parameter: &'a str,
-    function: &'a str,
 }
 
 /// A top-level value of an expression.
@@ -35,7 +49,7 @@ enum BindingValue<'a> {
 pub(crate) struct NoSuchPart<'a>(pub(crate) &'a str);
 
 impl<'a> BindingData<'a> {
-    /// Creates the data of one request to a function whose trigger has this parameter. `context` is the
+    /// Creates the data of one MCP request to a function whose trigger has this parameter. `context` is the
     /// context of the request.
     pub fn new(
         request: &'a McpRequest<'a>,
@@ -43,7 +57,12 @@ impl<'a> BindingData<'a> {
         parameter: &'a str,
         function: &'a str,
     ) -> BindingData<'a> {
-        BindingData { request, context, parameter, function }
+        BindingData { source: DataSource::Mcp(McpData { request, context, parameter }), function }
+    }
+
+    /// Creates the data of another trigger from its named values.
+    pub(crate) fn from_values(values: &'a [(String, Datum)], function: &'a str) -> BindingData<'a> {
+        BindingData { source: DataSource::Values(values), function }
     }
 
     /// Returns the name of the function: `{sys.methodname}`.
@@ -54,15 +73,48 @@ impl<'a> BindingData<'a> {
     /// Returns the trigger metadata for a worker. It contains only text and JSON, because the Python worker
     /// fails an invocation with other types.
     pub fn metadata(&self) -> Vec<(String, Datum)> {
-        self.metadata_of(self.values())
+        match self.source {
+            DataSource::Mcp(data) => data.metadata_of(data.values()),
+            DataSource::Values(values) => values.to_vec(),
+        }
     }
 
     /// Returns the trigger metadata for built-in workers, without the context and its parts: they read these
     /// from the trigger's value. Otherwise large arguments would be sent four times.
     pub fn lean_metadata(&self) -> Vec<(String, Datum)> {
-        self.metadata_of(self.variable_values().chain(self.named_values()))
+        match self.source {
+            DataSource::Mcp(data) => data.metadata_of(data.variable_values().chain(data.named_values())),
+            DataSource::Values(values) => values.to_vec(),
+        }
     }
 
+    /// Returns the value of `first.rest.rest`, or `Ok(None)` if there is no value named `first`.
+    ///
+    /// Objects and arrays in JSON have no text form and give an empty string.
+    pub(crate) fn look_up<'p>(
+        &self,
+        first: &str,
+        rest: &'p [String],
+    ) -> Result<Option<Cow<'a, str>>, NoSuchPart<'p>> {
+        let found = match self.source {
+            DataSource::Mcp(data) => return data.look_up(first, rest),
+            DataSource::Values(values) => values.iter().find(|(name, _)| same_in_any_case(name, first)),
+        };
+        let Some((_, value)) = found else { return Ok(None) };
+        let found = match value {
+            Datum::Text(text) => leaf(Some(text.into()), rest),
+            Datum::Json(json) => json_part(json, rest),
+            Datum::Int(number) => leaf(Some(number.to_string().into()), rest),
+            Datum::Double(number) => leaf(Some(number.to_string().into()), rest),
+            Datum::Nothing | Datum::Bytes(_) | Datum::HttpRequest(_) | Datum::HttpResponse(_) => {
+                leaf(None, rest)
+            }
+        };
+        found.map(Some)
+    }
+}
+
+impl<'a> McpData<'a> {
     fn metadata_of<'v>(
         &self,
         values: impl Iterator<Item = (&'v str, BindingValue<'v>)>,
@@ -94,14 +146,7 @@ impl<'a> BindingData<'a> {
         metadata
     }
 
-    /// Returns the value of `first.rest.rest`, or `Ok(None)` if there is no value named `first`.
-    ///
-    /// Objects and arrays in JSON have no text form and give an empty string.
-    pub(crate) fn look_up<'p>(
-        &self,
-        first: &str,
-        rest: &'p [String],
-    ) -> Result<Option<Cow<'a, str>>, NoSuchPart<'p>> {
+    fn look_up<'p>(&self, first: &str, rest: &'p [String]) -> Result<Option<Cow<'a, str>>, NoSuchPart<'p>> {
         let Some((_, value)) = self.values().find(|(name, _)| same_in_any_case(name, first)) else {
             return Ok(None);
         };

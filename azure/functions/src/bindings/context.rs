@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
-use bindpost_azure_hosting::IDENTITY_HEADERS;
+use bindpost_mcp_http::listener::SentHeaderNames;
 use bindpost_net_json::text::{push_escaped, push_string};
 use http::HeaderMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::arguments::Arguments;
+use super::header_names::spell_header_name;
 use super::raw_json::lossy;
 
 /// The data of one MCP request.
@@ -24,6 +25,8 @@ pub struct McpRequest<'a> {
     pub transport: &'static str,
     /// The headers of the HTTP request, if there is one.
     pub headers: Option<&'a HeaderMap>,
+    /// The names of the headers as the client spelled them, if they are known.
+    pub sent_names: Option<&'a SentHeaderNames>,
     /// An extension of bindpost: the client's answers, when a function that asked for input runs again.
     pub input_responses: Option<&'a Map<String, Value>>,
     /// An extension of bindpost: the state that the function returned when it asked for input.
@@ -128,7 +131,7 @@ impl McpRequest<'_> {
         json.push_str(",\"properties\":{");
         if let Some(headers) = self.headers {
             json.push_str("\"headers\":{");
-            push_headers(json, headers);
+            push_headers(json, headers, self.sent_names);
             json.push('}');
         }
         json.push_str("}}");
@@ -168,7 +171,7 @@ fn push_value(json: &mut String, value: &impl Serialize) {
 
 /// Writes headers as members. Several values of one header are joined by a comma without a space. Bytes that
 /// are not valid UTF-8 are replaced, because JSON cannot contain them.
-fn push_headers(json: &mut String, headers: &HeaderMap) {
+fn push_headers(json: &mut String, headers: &HeaderMap, sent: Option<&SentHeaderNames>) {
     let mut last = None;
     // The values of one header are adjacent.
     for (name, value) in headers {
@@ -177,7 +180,7 @@ fn push_headers(json: &mut String, headers: &HeaderMap) {
         } else {
             // A header name contains no character that must be escaped.
             json.push_str(if last.is_none() { "\"" } else { "\",\"" });
-            push_header_name(json, name.as_str());
+            spell_header_name(json, name, sent);
             json.push_str("\":\"");
             last = Some(name);
         }
@@ -185,36 +188,6 @@ fn push_headers(json: &mut String, headers: &HeaderMap) {
     }
     if last.is_some() {
         json.push('"');
-    }
-}
-
-/// Writes a header name in its usual spelling.
-///
-/// Functions look headers up in a case-sensitive JSON object, with names that samples and documents spell
-/// `Authorization` or `X-MS-CLIENT-PRINCIPAL`. .NET passes names as sent, and well-known names in their usual
-/// spelling even from HTTP/2. Our HTTP library has only lower-case names.
-fn push_header_name(out: &mut String, name: &str) {
-    match name {
-        // Usually sent in lower case.
-        "traceparent" | "tracestate" | "baggage" => out.push_str(name),
-        "mcp-protocol-version" => out.push_str("MCP-Protocol-Version"),
-        "www-authenticate" => out.push_str("WWW-Authenticate"),
-        _ => {
-            let start = out.len();
-            out.push_str(name);
-            let shouts = matches!(name, "te" | "dnt")
-                // App Service adds these headers about the user.
-                || IDENTITY_HEADERS.iter().any(|beginning| name.starts_with(beginning));
-            let mut starts_word = true;
-            for (at, letter) in name.bytes().enumerate() {
-                if (starts_word || shouts)
-                    && let Some(letter) = out.get_mut(start + at..=start + at)
-                {
-                    letter.make_ascii_uppercase();
-                }
-                starts_word = letter == b'-';
-            }
-        }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::json::{self, ConfigReader};
 
 pub(crate) use prompt::read_prompt_trigger;
 pub(crate) use resource::read_resource_trigger;
+pub(crate) use schema::property_names;
 pub(crate) use tool::read_tool_trigger;
 
 /// The maximum nesting depth of `metadata`.

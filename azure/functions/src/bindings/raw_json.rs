@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
-use bindpost_net_json::cut::{self, decode_name, string_end, text_members};
-use bindpost_net_json::text::decode;
+use bindpost_net_json::cut::{self, decode_name, elements, string_end, text_members};
+use bindpost_net_json::text::{decode, push_string};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde_json::value::RawValue;
 
@@ -139,6 +139,53 @@ pub(crate) fn indented(json: &str) -> Option<String> {
     Some(out)
 }
 
+/// Copies JSON without white space between its tokens, in the order of its members. Of equal names the last one is
+/// kept, because strict clients reject repeated names. The text must be valid JSON that serde_json reads.
+pub(crate) fn without_duplicates(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    push_without_duplicates(&mut out, json.trim_ascii());
+    out
+}
+
+fn push_without_duplicates(out: &mut String, json: &str) {
+    if let Some(members) = checked_members(json) {
+        out.push('{');
+        for (index, (name, value)) in members.iter().enumerate() {
+            out.push_str(if index == 0 { "" } else { "," });
+            push_string(out, name);
+            out.push(':');
+            push_without_duplicates(out, value);
+        }
+        out.push('}');
+    } else if let Some(elements) = elements(json) {
+        out.push('[');
+        for (index, element) in elements.enumerate() {
+            out.push_str(if index == 0 { "" } else { "," });
+            push_without_duplicates(out, element);
+        }
+        out.push(']');
+    } else {
+        out.push_str(json);
+    }
+}
+
+/// Removes the white space between the tokens of JSON. Names and numbers are kept as written. The text must be
+/// valid JSON.
+pub(crate) fn compact(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find(|letter: char| letter == '"' || letter.is_ascii_whitespace()) {
+        let (before, after) = rest.split_at(at);
+        out.push_str(before);
+        let length = if after.starts_with('"') { string_end(after.as_bytes(), 0) } else { 0 };
+        let (string, after) = after.split_at_checked(length).unwrap_or((after, ""));
+        out.push_str(string);
+        rest = if length == 0 { after.trim_ascii_start() } else { after };
+    }
+    out.push_str(rest);
+    out
+}
+
 /// A string in which half of a surrogate pair is replaced.
 struct LossyText<'a>(Cow<'a, str>);
 
@@ -254,6 +301,12 @@ mod tests {
     }
 
     #[test]
+    fn keeps_the_last_of_equal_names_at_every_level() {
+        let json = r#" {"b": {"x": 1, "y": 2.50, "x": "\u0041"}, "a": [{"c": 1, "c": [ ]}, null]} "#;
+        assert_eq!(without_duplicates(json), r#"{"b":{"y":2.50,"x":"\u0041"},"a":[{"c":[]},null]}"#);
+    }
+
+    #[test]
     fn does_not_indent_deeply_nested_json() {
         let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
         assert!(indented(&nested(DEEPEST)).is_some());
@@ -303,14 +356,18 @@ mod tests {
         }
 
         #[test]
-        fn indents_like_serde_json(value in any_json()) {
+        fn indents_and_compacts_like_serde_json(value in any_json()) {
             let expected = serde_json::to_string_pretty(&value).unwrap();
-            prop_assert_eq!(indented(&value.to_string()).unwrap(), expected);
+            let indented = indented(&value.to_string()).unwrap();
+            prop_assert_eq!(compact(&indented), value.to_string());
+            prop_assert_eq!(indented, expected);
         }
 
         #[test]
         fn never_panics_on_invalid_json(text in r#"[\[\]{}":,a1é \\\n]{0,60}"#) {
             _ = indented(&text);
+            _ = compact(&text);
+            _ = without_duplicates(&text);
             _ = members(&text);
             _ = string(&text);
             _ = dotnet_text(&text);

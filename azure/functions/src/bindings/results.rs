@@ -83,7 +83,7 @@ pub enum ReturnValueError {
 }
 
 /// Unwraps a JSON value as Azure's host does, which decodes JSON first: a JSON string becomes text and `null`
-/// becomes no value.
+/// becomes no value. An HTTP response becomes its body.
 fn unwrap_json(returned: Datum) -> Datum {
     match returned {
         Datum::Json(json) if json.trim_ascii() == "null" => Datum::Nothing,
@@ -91,6 +91,7 @@ fn unwrap_json(returned: Datum) -> Datum {
             Some(text) => Datum::Text(text.into_owned()),
             None => Datum::Json(json),
         },
+        Datum::HttpResponse(response) => unwrap_json(response.body),
         other => other,
     }
 }
@@ -98,7 +99,7 @@ fn unwrap_json(returned: Datum) -> Datum {
 /// Converts a value to text by the plain rules. Returns `None` for no value. Text is moved, not copied.
 fn plain_text(returned: Datum) -> Option<String> {
     Some(match unwrap_json(returned) {
-        Datum::Nothing => return None,
+        Datum::Nothing | Datum::HttpRequest(_) | Datum::HttpResponse(_) => return None,
         Datum::Text(text) => text,
         // Old Node libraries and custom handlers return JSON. Azure's host indents it.
         Datum::Json(json) => match json.trim_ascii() {

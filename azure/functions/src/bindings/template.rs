@@ -175,6 +175,14 @@ impl PathTemplate {
         }
     }
 
+    /// Returns the names in the binding data that the path uses, each as its first part and the others.
+    pub(crate) fn data_names(&self) -> impl Iterator<Item = (&str, &[String])> {
+        self.container.iter().chain(&self.name).filter_map(|part| match part {
+            TemplatePart::Data { first, rest, .. } => Some((first.as_str(), rest.as_slice())),
+            TemplatePart::Literal(_) | TemplatePart::BuiltIn(_) => None,
+        })
+    }
+
     /// Returns the path as written, without its settings filled in.
     pub fn as_str(&self) -> &str {
         &self.written
@@ -217,7 +225,10 @@ fn render(
 }
 
 /// Fills in settings. The value of a setting is not searched for settings again.
-fn fill_settings(text: &str, setting: &dyn Fn(&str) -> Option<String>) -> Result<String, TemplateError> {
+pub(crate) fn fill_settings(
+    text: &str,
+    setting: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, TemplateError> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('%') {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{
     BindingDirection, BindingInfo, BlobBinding, DataType, Function, FunctionRejection, FunctionSource,
-    InputBinding, OutputBinding, SkippedFunction, Trigger,
+    HttpTrigger, InputBinding, OutputBinding, SkippedFunction, TimerTrigger, Trigger, path_arguments,
 };
 use crate::bindings::mcp;
 use crate::bindings::template::PathTemplate;
@@ -22,15 +22,21 @@ enum BindingKind {
     PromptTrigger,
     ToolProperty,
     PromptArgument,
+    HttpTrigger,
+    HttpResponse,
+    TimerTrigger,
     Blob,
 }
 
-const KINDS: [(&str, BindingKind); 6] = [
+const KINDS: [(&str, BindingKind); 9] = [
     ("mcpToolTrigger", BindingKind::ToolTrigger),
     ("mcpResourceTrigger", BindingKind::ResourceTrigger),
     ("mcpPromptTrigger", BindingKind::PromptTrigger),
     ("mcpToolProperty", BindingKind::ToolProperty),
     ("mcpPromptArgument", BindingKind::PromptArgument),
+    ("httpTrigger", BindingKind::HttpTrigger),
+    ("http", BindingKind::HttpResponse),
+    ("timerTrigger", BindingKind::TimerTrigger),
     ("blob", BindingKind::Blob),
 ];
 
@@ -39,7 +45,17 @@ impl BindingKind {
         KINDS.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(text))
     }
     fn is_trigger(self) -> bool {
-        matches!(self, BindingKind::ToolTrigger | BindingKind::ResourceTrigger | BindingKind::PromptTrigger)
+        match self {
+            BindingKind::ToolTrigger
+            | BindingKind::ResourceTrigger
+            | BindingKind::PromptTrigger
+            | BindingKind::HttpTrigger
+            | BindingKind::TimerTrigger => true,
+            BindingKind::ToolProperty
+            | BindingKind::PromptArgument
+            | BindingKind::HttpResponse
+            | BindingKind::Blob => false,
+        }
     }
 }
 
@@ -88,6 +104,13 @@ pub(super) fn build_function(
                 let required = members.flag("isRequired").unwrap_or(false);
                 inputs.push(InputBinding::PromptArgument { name, argument, required });
             }
+            BindingKind::HttpTrigger => {
+                triggers.push(Trigger::Http(HttpTrigger::read(name, members, setting)));
+            }
+            BindingKind::TimerTrigger => {
+                triggers.extend(TimerTrigger::read(name, members, setting).map(Trigger::Timer))
+            }
+            BindingKind::HttpResponse => outputs.push(OutputBinding::Http { name }),
             BindingKind::Blob => match (blob(&info, members, setting), info.direction) {
                 (Some(blob), BindingDirection::Out) => outputs.push(OutputBinding::Blob(blob)),
                 (Some(blob), _) => inputs.push(InputBinding::Blob(blob)),
@@ -98,11 +121,18 @@ pub(super) fn build_function(
     for input in &inputs {
         check_trigger_matches(input, &triggers, &notes);
     }
+    check_responses(&outputs, &triggers, &notes);
+    if let [trigger] = triggers.as_slice() {
+        let read = inputs.iter().filter_map(InputBinding::as_blob);
+        let written = outputs.iter().filter_map(OutputBinding::as_blob);
+        path_arguments::check(trigger, read.chain(written), &notes);
+    }
+    let warnings = notes.take_warnings();
     let trigger = notes.into_result(triggers.pop()).map_err(FunctionRejection::Problems)?;
     // Without a problem there is exactly one trigger, as `reason_to_skip` has checked.
     let trigger = trigger
         .ok_or_else(|| FunctionRejection::Problems(vec![Problem::new("has no trigger").of_function(name)]))?;
-    Ok(Function { name: name.to_owned(), id: id.to_owned(), trigger, inputs, outputs, source })
+    Ok(Function { name: name.to_owned(), id: id.to_owned(), trigger, inputs, outputs, source, warnings })
 }
 
 fn objects<'a>(bindings: &'a [Value], notes: &ProblemCollector) -> Vec<&'a Map<String, Value>> {
@@ -126,11 +156,12 @@ fn reason_to_skip(objects: &[&Map<String, Value>]) -> Option<String> {
     let ends_in_trigger = |kind: &str| kind.to_ascii_lowercase().ends_with("trigger");
     let triggers: Vec<&str> =
         objects.iter().map(|object| kind_text(object)).filter(|kind| ends_in_trigger(kind)).collect();
-    let ours = "bindpost runs mcpToolTrigger, mcpResourceTrigger and mcpPromptTrigger";
+    let ours =
+        "bindpost runs mcpToolTrigger, mcpResourceTrigger, mcpPromptTrigger, httpTrigger and timerTrigger";
     match triggers.as_slice() {
         [] => return Some(format!("it has no trigger; {ours}")),
         [one] if BindingKind::from_type_name(one).is_none() => {
-            return Some(format!("{one} is not an MCP trigger; {ours}"));
+            return Some(format!("the trigger {one} is not supported; {ours}"));
         }
         [_] => {}
         many => {
@@ -142,8 +173,8 @@ fn reason_to_skip(objects: &[&Map<String, Value>]) -> Option<String> {
         .map(|object| kind_text(object))
         .find(|kind| !kind.is_empty() && BindingKind::from_type_name(kind).is_none())?;
     Some(format!(
-        "the binding {foreign} is not supported; a function with an MCP trigger may use blob, mcpToolProperty \
-         and mcpPromptArgument"
+        "the binding {foreign} is not supported; a function may use blob, with an HTTP trigger also http, and \
+         with an MCP trigger also mcpToolProperty or mcpPromptArgument"
     ))
 }
 
@@ -181,6 +212,8 @@ fn direction(members: &ConfigReader<'_>, kind: BindingKind) -> Option<BindingDir
         }
     };
     let fix = match (kind, direction) {
+        (BindingKind::HttpResponse, BindingDirection::Out) => return Some(direction),
+        (BindingKind::HttpResponse, _) => "write out",
         (_, BindingDirection::In) | (BindingKind::Blob, BindingDirection::Out) => return Some(direction),
         (BindingKind::Blob, _) => "use two bindings, one with direction in and one with direction out",
         _ => "write in",
@@ -255,17 +288,38 @@ fn blob(
 /// Checks that an argument binding has the trigger whose arguments it reads.
 fn check_trigger_matches(input: &InputBinding, triggers: &[Trigger], notes: &ProblemCollector) {
     let (kind, name, wanted) = match (input, triggers) {
-        (InputBinding::ToolProperty { name, .. }, [Trigger::Resource(_) | Trigger::Prompt(_)]) => {
-            ("mcpToolProperty", name, "mcpToolTrigger")
-        }
-        (InputBinding::PromptArgument { name, .. }, [Trigger::Tool(_) | Trigger::Resource(_)]) => {
-            ("mcpPromptArgument", name, "mcpPromptTrigger")
-        }
-        _ => return,
+        (InputBinding::Blob(_), _)
+        | (InputBinding::ToolProperty { .. }, [Trigger::Tool(_)])
+        | (InputBinding::PromptArgument { .. }, [Trigger::Prompt(_)])
+        | (_, []) => return,
+        (InputBinding::ToolProperty { name, .. }, _) => ("mcpToolProperty", name, "mcpToolTrigger"),
+        (InputBinding::PromptArgument { name, .. }, _) => ("mcpPromptArgument", name, "mcpPromptTrigger"),
     };
     let problem =
         Problem::new(format!("this binding needs an {wanted}, but the function has another trigger"));
     notes.add_problem(
         problem.at(format!("{kind}[{name}]")).fix(format!("remove it, or make the trigger an {wanted}")),
     );
+}
+
+/// Checks that only a function with an HTTP trigger has a response, and only one.
+fn check_responses(outputs: &[OutputBinding], triggers: &[Trigger], notes: &ProblemCollector) {
+    let is_http = matches!(triggers, [Trigger::Http(_)] | []);
+    let responses = outputs.iter().filter_map(|output| match output {
+        OutputBinding::Http { name } => Some(name),
+        OutputBinding::Blob(_) => None,
+    });
+    for (index, name) in responses.enumerate() {
+        let (message, fix) = match index {
+            _ if !is_http => {
+                ("this binding needs an httpTrigger, but the function has another trigger", "remove it")
+            }
+            0 => continue,
+            _ => (
+                "a request has one response, but the function has several bindings for it",
+                "remove all but one",
+            ),
+        };
+        notes.add_problem(Problem::new(message).at(format!("http[{name}]")).fix(fix));
+    }
 }

@@ -5,9 +5,14 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::timers::schedule::TimerSchedule;
 
 fn read(bindings: &[Value]) -> Result<Function, FunctionRejection> {
-    let setting = |name: &str| (name == "CONTAINER").then(|| "snippets".to_owned());
+    let setting = |name: &str| match name {
+        "CONTAINER" => Some("snippets".to_owned()),
+        "SCHEDULE" => Some("00:05:00".to_owned()),
+        _ => None,
+    };
     Function::from_bindings(
         "f",
         "id",
@@ -37,16 +42,13 @@ fn problems(bindings: &[Value]) -> Vec<String> {
 
 #[test]
 fn unsupported_functions_are_skipped_with_the_reason() {
-    let ours = "bindpost runs mcpToolTrigger, mcpResourceTrigger and mcpPromptTrigger";
-    let queue = "the binding queue is not supported; a function with an MCP trigger may use blob, mcpToolProperty and mcpPromptArgument";
+    let ours =
+        "bindpost runs mcpToolTrigger, mcpResourceTrigger, mcpPromptTrigger, httpTrigger and timerTrigger";
+    let queue = "the binding queue is not supported; a function may use blob, with an HTTP trigger also http, and with an MCP trigger also mcpToolProperty or mcpPromptArgument";
     for (bindings, reason) in [
         (
-            vec![json!({"type": "timerTrigger", "name": "t", "schedule": "0 * * * * *"})],
-            format!("timerTrigger is not an MCP trigger; {ours}"),
-        ),
-        (
-            vec![json!({"type": "httpTrigger"}), json!({"type": "http", "direction": "out"})],
-            format!("httpTrigger is not an MCP trigger; {ours}"),
+            vec![json!({"type": "queueTrigger", "name": "q", "queueName": "work"})],
+            format!("the trigger queueTrigger is not supported; {ours}"),
         ),
         (vec![], format!("it has no trigger; {ours}")),
         (vec![json!({"type": "blob", "name": "b"})], format!("it has no trigger; {ours}")),
@@ -58,6 +60,93 @@ fn unsupported_functions_are_skipped_with_the_reason() {
     ] {
         let Err(FunctionRejection::Skipped(skipped)) = read(&bindings) else { panic!("{bindings:?}") };
         assert_eq!(skipped, SkippedFunction { name: "f".to_owned(), reason });
+    }
+}
+
+#[test]
+fn an_http_function_has_a_route_methods_and_a_level() {
+    let http = |more: Value| {
+        let mut trigger = json!({"type": "httpTrigger", "name": "req"});
+        trigger.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let function =
+            read(&[trigger, json!({"type": "http", "direction": "out", "name": "$return"})]).unwrap();
+        let Trigger::Http(trigger) = function.trigger else { panic!() };
+        (trigger.template("f").to_owned(), trigger.methods, trigger.level)
+    };
+    let all = Vec::new;
+    assert_eq!(http(json!({})), ("f".to_owned(), all(), AuthorizationLevel::Function));
+    let rows = [
+        (json!({"route": "/%CONTAINER%/{id:int}/", "methods": ["get", "GET", "Post"]}), "snippets/{id:int}"),
+        (json!({"route": "", "authLevel": "ANONYMOUS", "methods": []}), "f"),
+        (json!({"route": " / ", "authLevel": "admin", "methods": null}), "f"),
+    ];
+    let [first, second, third] = rows.map(|(members, template)| {
+        let (found, methods, level) = http(members);
+        assert_eq!(found, template);
+        (methods, level)
+    });
+    assert_eq!(first, (vec![::http::Method::GET, ::http::Method::POST], AuthorizationLevel::Function));
+    assert_eq!(second, (all(), AuthorizationLevel::Anonymous));
+    assert_eq!(third, (all(), AuthorizationLevel::Admin));
+}
+
+#[test]
+fn a_timer_has_a_schedule_and_flags() {
+    let timer = |binding: Value| {
+        let Trigger::Timer(trigger) = read(&[binding]).unwrap().trigger else { panic!() };
+        assert_eq!(trigger.schedule, TimerSchedule::parse(&trigger.text).unwrap());
+        (trigger.text, trigger.run_on_startup, trigger.use_monitor)
+    };
+    let plain = json!({"type": "timerTrigger", "name": "t", "schedule": "0 * * * * *"});
+    assert_eq!(timer(plain), ("0 * * * * *".to_owned(), false, true));
+    let flags = json!({"type": "timerTrigger", "name": "t", "schedule": "%SCHEDULE%", "runOnStartup": true, "useMonitor": false});
+    assert_eq!(timer(flags), ("00:05:00".to_owned(), true, false));
+}
+
+#[test]
+fn mistakes_of_http_and_timer_functions_name_the_member() {
+    let trigger = json!({"type": "httpTrigger", "name": "req"});
+    let out = |name: &str| json!({"type": "http", "direction": "out", "name": name});
+    for (bindings, message) in [
+        (
+            vec![json!({"type": "httpTrigger", "name": "req", "authLevel": "everyone"})],
+            "httpTrigger.authLevel: \"everyone\" is not an authorization level",
+        ),
+        (
+            vec![json!({"type": "httpTrigger", "name": "req", "methods": ["g e t"]})],
+            "httpTrigger.methods: \"g e t\" is not an HTTP method",
+        ),
+        (
+            vec![json!({"type": "httpTrigger", "name": "req", "route": "%NONE%"})],
+            "httpTrigger.route: '%NONE%' does not resolve to a value.",
+        ),
+        (
+            vec![trigger.clone(), json!({"type": "http", "name": "res"})],
+            "http[res].direction: this binding cannot have the direction \"\"",
+        ),
+        (
+            vec![trigger.clone(), out("a"), out("b")],
+            "http[b]: a request has one response, but the function has several bindings for it",
+        ),
+        (
+            vec![tool(), out("a")],
+            "http[a]: this binding needs an httpTrigger, but the function has another trigger",
+        ),
+        (
+            vec![trigger, json!({"type": "mcpToolProperty", "name": "p", "propertyName": "p"})],
+            "mcpToolProperty[p]: this binding needs an mcpToolTrigger, but the function has another trigger",
+        ),
+        (vec![json!({"type": "timerTrigger", "name": "t"})], "timerTrigger.schedule: is required"),
+        (
+            vec![json!({"type": "timerTrigger", "name": "t", "schedule": "%NONE%"})],
+            "timerTrigger.schedule: '%NONE%' does not resolve to a value.",
+        ),
+        (
+            vec![json!({"type": "timerTrigger", "name": "t", "schedule": "@daily"})],
+            "timerTrigger.schedule: The schedule expression '@daily' was not recognized as a valid cron expression or timespan string.",
+        ),
+    ] {
+        assert_eq!(problems(&bindings), [message]);
     }
 }
 
@@ -147,7 +236,7 @@ fn mistakes_name_the_binding_and_the_member() {
     );
     let several = json!({"type": "blob", "name": "b", "direction": "out"});
     let mut bad_tool = tool();
-    bad_tool["toolName"] = json!("a b");
+    bad_tool["toolName"] = json!(" ");
     assert_eq!(problems(&[bad_tool, several]).len(), 2);
 }
 
@@ -361,5 +450,66 @@ proptest! {
         if let Ok(function) = read(&[binding]) {
             prop_assert_eq!(function.source.bindings.len(), 1);
         }
+    }
+}
+
+/// Returns the warnings about a function with this trigger and blob path.
+fn path_warnings(trigger: Value, path: &str) -> Vec<String> {
+    let blob = json!({"type": "blob", "direction": "out", "name": "file", "path": path});
+    read(&[trigger, blob]).unwrap().warnings.iter().map(Problem::to_string).collect()
+}
+
+#[test]
+fn a_path_with_an_argument_that_the_trigger_does_not_declare_is_a_warning() {
+    let mut tool = tool();
+    tool["toolProperties"] = json!([{"propertyName": "snippetname"}, {"propertyName": "text"}]);
+    let prompt = json!({
+        "type": "mcpPromptTrigger", "name": "context", "promptName": "p", "promptArguments": r#"[{"name": "topic"}]"#,
+    });
+    let at = "function f: blob[file].path:";
+    for (trigger, path, says) in [
+        (&tool, "a-b/{mcptoolargs.snippetname}/{arguments.SnippetName}/{name}/{rand-guid}/{other.x}", None),
+        (
+            &tool,
+            "a-b/{McpToolArgs.snippetName}",
+            Some(
+                "{McpToolArgs.snippetName} names no property of the tool\n  fix: write {McpToolArgs.snippetname}",
+            ),
+        ),
+        (
+            &tool,
+            "a-b/{arguments.txet}",
+            Some("{arguments.txet} names no property of the tool\n  fix: write {arguments.text}"),
+        ),
+        (
+            &tool,
+            "a-b/{mcptoolargs.colour}",
+            Some(
+                "{mcptoolargs.colour} names no property of the tool\n  fix: declare it in mcpToolTrigger.toolProperties",
+            ),
+        ),
+        (&prompt, "a-b/{mcppromptargs.topic}", None),
+        (
+            &prompt,
+            "a-b/{mcppromptargs.topics}",
+            Some(
+                "{mcppromptargs.topics} names no argument of the prompt\n  fix: write {mcppromptargs.topic}",
+            ),
+        ),
+    ] {
+        let expected: Vec<String> = says.map(|says| format!("{at} {says}")).into_iter().collect();
+        assert_eq!(path_warnings(trigger.clone(), path), expected, "{path}");
+    }
+    // A schema of the author's may allow more than it lists.
+    for (schema, count) in [
+        (r#"{"type": "object", "properties": {"a": {}}}"#, 1),
+        (r#"{"type": "object", "properties": {"a": {}}, "additionalProperties": false}"#, 1),
+        (r#"{"type": "object", "properties": {"a": {}}, "additionalProperties": {"type": "string"}}"#, 0),
+        (r#"{"type": "object"}"#, 0),
+    ] {
+        let mut tool = self::tool();
+        tool["useWorkerInputSchema"] = json!(true);
+        tool["inputSchema"] = json!(schema);
+        assert_eq!(path_warnings(tool, "a-b/{mcptoolargs.b}").len(), count, "{schema}");
     }
 }

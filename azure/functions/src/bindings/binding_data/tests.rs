@@ -13,6 +13,7 @@ fn request(subject: RequestSubject<'_>) -> McpRequest<'_> {
         client_info: None,
         transport: "http-streamable",
         headers: None,
+        sent_names: None,
         input_responses: None,
         state: None,
     }

@@ -1,8 +1,9 @@
-//! Reads annotations and icons, which the extension does not have on every trigger.
+//! Reads annotations, icons and `execution`, which the extension does not have on every trigger.
 //!
-//! Both may be JSON or a text that holds JSON. Unknown members are passed on.
+//! They may be JSON or a text that holds JSON. Unknown members of annotations and icons are passed on.
 
 use bindpost_mcp_protocol::{Annotations, Icon, Role, ToolAnnotations};
+use bindpost_mcp_server::TaskSupport;
 use serde_json::{Map, Value};
 
 use crate::json::{ConfigReader, ProblemCollector};
@@ -31,6 +32,25 @@ pub(super) fn annotations(members: &ConfigReader<'_>) -> Option<Annotations> {
         last_modified: read.text("lastModified"),
         extra: unknown_members(&object, &["audience", "priority", "lastModified"]),
     }))
+}
+
+/// Reads `execution.taskSupport` of a tool.
+pub(super) fn task_support(members: &ConfigReader<'_>) -> Option<TaskSupport> {
+    let object = object(members, "execution")?;
+    reading(members, "execution", &object, |read| {
+        let name = "taskSupport";
+        let text = read.text(name)?;
+        match text.trim().to_ascii_lowercase().as_str() {
+            "forbidden" => Some(TaskSupport::Never),
+            "optional" => Some(TaskSupport::WhenPossible),
+            "required" => Some(TaskSupport::Required),
+            _ => {
+                let message = format!("{text:?} is not a kind of task support");
+                read.report_problem(name, message, Some("write optional, required or forbidden"));
+                None
+            }
+        }
+    })
 }
 
 /// Reads `icons`.

@@ -1,14 +1,21 @@
 //! The schemas of tools: generated from `toolProperties`, or given as JSON schemas.
 
-use serde_json::{Map, Value, json};
+use bindpost_mcp_protocol::ToolSchema;
+use bindpost_mcp_server::nearest;
+use bindpost_net_json::text::push_string;
+use serde_json::{Map, Value};
 
+use crate::bindings::raw_json::{checked_members, without_duplicates};
 use crate::json::{self, ConfigReader, ProblemCollector, member};
+
+/// The types of JSON Schema.
+const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
 
 /// One element of `toolProperties`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ToolProperty {
     name: String,
-    /// The type as written. The extension does not check it.
+    /// The type, if it is one of JSON Schema. The extension does not check it.
     kind: Option<String>,
     description: String,
     required: bool,
@@ -27,7 +34,7 @@ pub(super) fn properties(members: &ConfigReader<'_>) -> Vec<ToolProperty> {
         );
         return Vec::new();
     }
-    let Some(value) = super::json_text(members, "toolProperties", "array") else { return Vec::new() };
+    let Some(value) = super::json_or_text(members, "toolProperties", "array") else { return Vec::new() };
     let items = super::objects(members, "toolProperties", value).unwrap_or_default();
     let property = |(index, item): (usize, &Map<String, Value>)| property(members, index, item);
     items.iter().enumerate().map(property).filter(|property| !property.name.trim().is_empty()).collect()
@@ -38,9 +45,10 @@ fn property(members: &ConfigReader<'_>, index: usize, item: &Map<String, Value>)
     let read = ConfigReader::new(item, format!("toolProperties[{index}]"), &notes);
     let property = ToolProperty {
         name: read.text("propertyName").unwrap_or_default(),
-        kind: read.text("propertyType"),
+        kind: kind(&read),
         description: read.text("description").unwrap_or_default(),
-        required: read.flag("isRequired").unwrap_or(false),
+        // Early versions of the Java library write `required`.
+        required: read.flag("isRequired").or_else(|| read.flag("required")).unwrap_or(false),
         array: read.flag("isArray").unwrap_or(false),
         choices: match member(item, "enumValues") {
             None => Vec::new(),
@@ -59,32 +67,111 @@ fn property(members: &ConfigReader<'_>, index: usize, item: &Map<String, Value>)
     property
 }
 
-/// Returns the input schema of properties, and the names of the required ones in order of declaration.
-pub(super) fn generated(properties: &[ToolProperty]) -> (Value, Vec<String>) {
+/// Reads `propertyType`. An unknown type is reported and left out: clients reject a list with an invalid schema.
+fn kind(property: &ConfigReader<'_>) -> Option<String> {
+    let name = "propertyType";
+    let text = property.text(name)?;
+    // The Python library has a type that JSON Schema does not have.
+    let kind = if text == "float" { "number" } else { text.as_str() };
+    if TYPES.contains(&kind) {
+        return Some(kind.to_owned());
+    }
+    let short = text.trim().to_ascii_lowercase();
+    let begins_alike = |known: &&&str| short.len() >= 3 && known.starts_with(&short);
+    let near = TYPES.iter().find(begins_alike).copied().or_else(|| nearest::nearest(&short, &TYPES));
+    let fix = match near {
+        Some(near) => format!("write {near:?}"),
+        None => "write string, number, integer, boolean or object; isArray makes a list".to_owned(),
+    };
+    property.report_warning(name, format!("{text:?} is not a type, so the property has no type"), fix);
+    None
+}
+
+/// Returns the input schema of properties, in order of declaration, and the names of the required ones.
+pub(super) fn generated(properties: &[ToolProperty]) -> (ToolSchema, Vec<String>) {
     let mut required: Vec<String> = Vec::new();
-    let mut schemas = Map::new();
-    for property in properties {
-        if property.required && !required.contains(&property.name) {
+    for property in properties.iter().filter(|property| property.required) {
+        if !required.contains(&property.name) {
             required.push(property.name.clone());
         }
-        let mut schema = Map::new();
-        // `null` would be an invalid type for clients, so a missing type is omitted.
-        if let Some(kind) = &property.kind {
-            // The Python library has a type that JSON Schema does not have.
-            let kind = if kind == "float" { "number" } else { kind };
-            schema.insert("type".to_owned(), kind.into());
-        }
-        if !property.choices.is_empty() {
-            schema.insert("enum".to_owned(), property.choices.clone().into());
-        }
-        if property.array {
-            schema =
-                Map::from_iter([("type".to_owned(), "array".into()), ("items".to_owned(), schema.into())]);
-        }
-        schema.insert("description".to_owned(), property.description.clone().into());
-        schemas.insert(property.name.clone(), schema.into());
     }
-    (json!({"type": "object", "properties": schemas, "required": required}), required)
+    // Of equal names the last one is used.
+    let is_last =
+        |index: usize, name: &str| !properties.iter().skip(index + 1).any(|other| other.name == name);
+    let mut text = String::from("{\"type\":\"object\",\"properties\":{");
+    let mut separator = "";
+    for (index, property) in properties.iter().enumerate() {
+        if is_last(index, &property.name) {
+            text.push_str(separator);
+            push_string(&mut text, &property.name);
+            text.push(':');
+            property.push_schema(&mut text);
+            separator = ",";
+        }
+    }
+    text.push_str("},\"required\":");
+    push_texts(&mut text, &required);
+    text.push('}');
+    (schema_of(&text), required)
+}
+
+impl ToolProperty {
+    fn push_schema(&self, out: &mut String) {
+        out.push('{');
+        if self.array {
+            out.push_str("\"type\":\"array\",\"items\":{");
+            self.push_type(out);
+            out.push('}');
+        } else {
+            self.push_type(out);
+        }
+        if !out.ends_with('{') {
+            out.push(',');
+        }
+        out.push_str("\"description\":");
+        push_string(out, &self.description);
+        out.push('}');
+    }
+
+    fn push_type(&self, out: &mut String) {
+        // `null` would be an invalid type for clients, so a missing type is omitted.
+        if let Some(kind) = &self.kind {
+            out.push_str("\"type\":");
+            push_string(out, kind);
+        }
+        if !self.choices.is_empty() {
+            out.push_str(if self.kind.is_some() { ",\"enum\":" } else { "\"enum\":" });
+            push_texts(out, &self.choices);
+        }
+    }
+}
+
+fn push_texts(out: &mut String, texts: &[String]) {
+    out.push('[');
+    for (index, text) in texts.iter().enumerate() {
+        out.push_str(if index == 0 { "" } else { "," });
+        push_string(out, text);
+    }
+    out.push(']');
+}
+
+/// Returns the schema with this text, which is valid JSON without repeated names.
+fn schema_of(text: &str) -> ToolSchema {
+    // If the text were invalid, the schema would be null, and the tool would be rejected.
+    ToolSchema::from_text(text).unwrap_or_default()
+}
+
+/// Returns the names of the properties of a schema, in the order in which clients receive them.
+pub(crate) fn property_names(schema: &ToolSchema) -> Vec<String> {
+    let declared = schema.text().and_then(checked_members).unwrap_or_default();
+    let declared = declared.iter().find(|(name, _)| name == "properties");
+    match declared.and_then(|(_, properties)| checked_members(properties)) {
+        Some(properties) => properties.into_iter().map(|(name, _)| name.into_owned()).collect(),
+        None => {
+            let properties = schema.get("properties").and_then(Value::as_object);
+            properties.into_iter().flatten().map(|(name, _)| name.clone()).collect()
+        }
+    }
 }
 
 /// Reads a schema that was given as JSON in a text. `side` is `Input` or `Output`.
@@ -94,14 +181,14 @@ pub(super) fn given(
     side: &str,
     tool: &str,
     text: &str,
-) -> Option<Value> {
+) -> Option<ToolSchema> {
     let Ok(schema) = json::parse_strictly(text) else {
         let message = format!("Failed to parse {side}Schema for tool '{tool}'. Schema must be valid JSON.");
         members.report_problem(member, message, Some("comments and trailing commas are not valid here"));
         return None;
     };
     if is_object_schema(&schema) {
-        return Some(schema);
+        return Some(schema_of(&without_duplicates(text.trim_ascii())));
     }
     let side = side.to_ascii_lowercase();
     let message = format!("The specified document is not a valid MCP tool {side} JSON schema.");

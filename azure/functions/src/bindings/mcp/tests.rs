@@ -78,7 +78,7 @@ fn refused<T: std::fmt::Debug>(read: Result<T, Vec<String>>) -> String {
 
 /// Returns `properties` of the schema that is generated from `toolProperties`.
 fn schema(properties: Value) -> Value {
-    listed(json!({"toolProperties": properties.to_string()})).input_schema
+    listed(json!({"toolProperties": properties.to_string()})).input_schema.into()
 }
 
 #[test]
@@ -103,35 +103,54 @@ fn member_names_match_in_any_case_and_null_is_absent() {
 }
 
 #[test]
-fn tool_names_must_be_valid_for_clients() {
+fn a_tool_name_that_some_clients_reject_is_a_warning() {
     for name in ["save_snippet", "A.b/c-9", &"x".repeat(128)] {
         assert_eq!(listed(json!({"toolName": name})).name, name);
     }
     for name in ["two words", "ä", "a:b", &"x".repeat(129)] {
-        let message = refused(tool(json!({"toolName": name})));
-        let reason = format!("{name:?} is not a tool name that MCP clients accept");
-        assert_eq!(message, format!("mcpToolTrigger.toolName: {reason}"));
+        let function = function(&[with("mcpToolTrigger", json!({"toolName": name}), json!({}))]).unwrap();
+        let [warning] = function.warnings.as_slice() else { panic!("{:?}", function.warnings) };
+        let says = format!(
+            "function f: mcpToolTrigger.toolName: {name:?} is not a tool name that all MCP clients accept\n"
+        );
+        assert!(warning.to_string().starts_with(&says), "{warning}");
+        let Trigger::Tool(trigger) = function.trigger else { panic!() };
+        assert_eq!(trigger.tool.name, name);
     }
     assert_eq!(refused(tool(json!({"toolName": " "}))), "mcpToolTrigger.toolName: is required");
     assert_eq!(refused(tool(json!({"toolName": null}))), "mcpToolTrigger.toolName: is required");
-    let told = Function::from_bindings(
-        "f",
-        "f",
-        FunctionSource::default(),
-        &[with("mcpToolTrigger", json!({}), json!({"toolName": "a b"}))],
-        &|_| None,
-    );
-    let Err(FunctionRejection::Problems(problems)) = told else { panic!() };
-    assert!(problems[0].fix.as_deref().unwrap().ends_with("for example \"a_b\""), "{problems:?}");
+    let warnings =
+        function(&[with("mcpToolTrigger", json!({"toolName": "a b"}), json!({}))]).unwrap().warnings;
+    assert!(warnings[0].fix.as_deref().unwrap().ends_with("for example \"a_b\""), "{warnings:?}");
 }
 
 #[test]
-fn tool_properties_are_a_text_that_holds_an_array() {
+fn properties_of_early_java_libraries_have_required_instead_of_is_required() {
+    let property = |more: Value| {
+        let mut property = json!({"propertyName": "a", "propertyType": "string"});
+        property.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        tool(json!({"toolProperties": json!([property]).to_string()})).unwrap().required
+    };
+    assert_eq!(property(json!({"required": true})), ["a"]);
+    assert_eq!(property(json!({"required": "True"})), ["a"]);
+    assert_eq!(property(json!({"required": false})), [""; 0]);
+    // The present name is stronger.
+    assert_eq!(property(json!({"required": true, "isRequired": false})), [""; 0]);
+}
+
+#[test]
+fn tool_properties_are_an_array_or_a_text_that_holds_one() {
+    // Generic bindings are written by hand, where an array is natural.
+    let properties = json!([{"propertyName": "a", "propertyType": "string", "isRequired": true}]);
+    let listed_schema = listed(json!({"toolProperties": properties})).input_schema;
+    assert_eq!(listed_schema, schema(properties));
+    assert_eq!(listed_schema["required"], json!(["a"]));
     for (value, message) in [
         (json!(""), "mcpToolTrigger.toolProperties: is empty, but must contain a JSON array"),
         (json!("{}"), "mcpToolTrigger.toolProperties: must contain a JSON array, but has Object"),
         (json!("[1]"), "mcpToolTrigger.toolProperties[0]: must be an object, not 1"),
-        (json!([]), "mcpToolTrigger.toolProperties: must be a text that holds a JSON array, not an array"),
+        (json!({}), "mcpToolTrigger.toolProperties: must contain a JSON array, but has Object"),
+        (json!([1]), "mcpToolTrigger.toolProperties[0]: must be an object, not 1"),
         (
             json!("[{]"),
             "mcpToolTrigger.toolProperties: holds no JSON array: line 1, column 3: key must be a string",
@@ -151,6 +170,52 @@ fn tool_properties_are_a_text_that_holds_an_array() {
     ] {
         assert_eq!(refused(tool(json!({"toolProperties": value}))), message);
     }
+}
+
+#[test]
+fn an_unknown_type_of_a_property_is_a_warning() {
+    for (kind, fix) in [
+        ("String", "write \"string\""),
+        ("int", "write \"integer\""),
+        ("bool", "write \"boolean\""),
+        ("intger", "write \"integer\""),
+        ("", "write string, number, integer, boolean or object; isArray makes a list"),
+        ("datetime", "write string, number, integer, boolean or object; isArray makes a list"),
+    ] {
+        let properties = json!([{"propertyName": "a", "propertyType": kind, "isArray": true}]);
+        let trigger = with("mcpToolTrigger", json!({"toolName": "t"}), json!({"toolProperties": properties}));
+        let function = function(&[trigger]).unwrap();
+        let [warning] = function.warnings.as_slice() else { panic!("{:?}", function.warnings) };
+        let says = format!(
+            "function f: mcpToolTrigger.toolProperties[0].propertyType: {kind:?} is not a type, so the property has no \
+             type\n  fix: {fix}"
+        );
+        assert_eq!(warning.to_string(), says);
+        let Trigger::Tool(trigger) = function.trigger else { panic!() };
+        let property = json!({"type": "array", "items": {}, "description": ""});
+        assert_eq!(trigger.tool.input_schema["properties"]["a"], property);
+    }
+    for kind in ["string", "number", "integer", "boolean", "object", "array", "float"] {
+        let properties = json!([{"propertyName": "a", "propertyType": kind}]);
+        let trigger = with("mcpToolTrigger", json!({"toolName": "t"}), json!({"toolProperties": properties}));
+        assert_eq!(function(&[trigger]).unwrap().warnings, [], "{kind}");
+    }
+}
+
+#[test]
+fn schemas_list_properties_in_the_order_of_declaration() {
+    let properties = r#"[{"propertyName": "to", "propertyType": "string", "isRequired": true, "description": "To \"x\"."},
+        {"propertyName": "again", "propertyType": "string", "isArray": true, "enumValues": ["b", "a"]},
+        {"propertyName": "from"}, {"propertyName": "again", "propertyType": "float", "isRequired": true}]"#;
+    let tool = listed(json!({"toolProperties": properties}));
+    let expected = r#"{"name":"t","inputSchema":{"type":"object","properties":{"to":{"type":"string","description":"To \"x\"."},"from":{"description":""},"again":{"type":"number","description":""}},"required":["to","again"]}}"#;
+    assert_eq!(serde_json::to_string(&tool).unwrap(), expected);
+
+    let given = r#" {"type": "object", "properties": {"z": {"x": 1.0, "a": [ ]}, "b": {}, "z": {"type": "string"}}} "#;
+    let tool = listed(json!({"useWorkerInputSchema": true, "inputSchema": given, "outputSchema": given}));
+    let sent = r#"{"type":"object","properties":{"b":{},"z":{"type":"string"}}}"#;
+    let expected = format!(r#"{{"name":"t","inputSchema":{sent},"outputSchema":{sent}}}"#);
+    assert_eq!(serde_json::to_string(&tool).unwrap(), expected);
 }
 
 #[test]
@@ -270,7 +335,7 @@ fn schemas_have_the_shape_of_tool_schemas() {
 #[test]
 fn the_output_schema_is_listed_as_given() {
     let given = json!({"type": "object", "properties": {"a": true}, "additionalProperties": false});
-    assert_eq!(listed(json!({"outputSchema": given.to_string()})).output_schema, Some(given));
+    assert_eq!(listed(json!({"outputSchema": given.to_string()})).output_schema, Some(given.into()));
     assert_eq!(listed(json!({"outputSchema": ""})).output_schema, None);
     let message = refused(tool(json!({"outputSchema": "{"})));
     assert_eq!(
@@ -423,4 +488,18 @@ fn arguments_bind_to_parameters() {
     assert!(told.starts_with("mcpToolProperty[p]: this binding needs an mcpToolTrigger"), "{told}");
     let told = refused(super::tests::function(&[prompt, json!({"type": "mcpPromptArgument", "name": "a"})]));
     assert_eq!(told, "mcpPromptArgument[a].argumentName: is required");
+}
+
+#[test]
+fn a_tool_may_decide_whether_it_runs_as_a_task() {
+    use bindpost_mcp_server::TaskSupport;
+    let support = |execution: Value| tool(json!({"execution": execution})).map(|tool| tool.task_support);
+    assert_eq!(support(json!({"taskSupport": "optional"})), Ok(Some(TaskSupport::WhenPossible)));
+    assert_eq!(support(json!(r#"{"taskSupport": "Required"}"#)), Ok(Some(TaskSupport::Required)));
+    assert_eq!(support(json!({"taskSupport": "forbidden"})), Ok(Some(TaskSupport::Never)));
+    assert_eq!(support(json!({})), Ok(None));
+    assert_eq!(
+        support(json!({"taskSupport": "yes"})),
+        Err(vec![r#"mcpToolTrigger.execution.taskSupport: "yes" is not a kind of task support"#.to_owned()])
+    );
 }

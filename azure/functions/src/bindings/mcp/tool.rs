@@ -1,6 +1,6 @@
 //! Reads an `mcpToolTrigger`.
 
-use bindpost_mcp_protocol::Tool;
+use bindpost_mcp_protocol::{Tool, ToolSchema};
 use serde_json::Value;
 
 use super::{additions, schema};
@@ -10,7 +10,7 @@ use crate::json::ConfigReader;
 /// The maximum length of a tool name that clients accept.
 const LONGEST_NAME: usize = 128;
 
-/// Reads the trigger and reports its problems. A function with problems is not created.
+/// Reads the trigger and reports its problems and warnings. A function with problems is not created.
 pub(crate) fn read_tool_trigger(parameter: String, members: &ConfigReader<'_>) -> ToolTrigger {
     let name = members.required_text("toolName").unwrap_or_default();
     check_name(&name, members);
@@ -32,29 +32,32 @@ pub(crate) fn read_tool_trigger(parameter: String, members: &ConfigReader<'_>) -
         output_schema,
         annotations: additions::tool_annotations(members),
         icons: additions::icons(members),
+        execution: None,
         meta: super::metadata(members),
         extra: Default::default(),
     };
     let uses_result_schema = members.flag("useResultSchema").unwrap_or(false);
-    ToolTrigger { parameter, tool, required, uses_result_schema }
+    let task_support = additions::task_support(members);
+    ToolTrigger { parameter, tool, required, uses_result_schema, task_support }
 }
 
-/// Checks a tool name. Clients send tool names to models, which accept few characters. The extension does not
-/// check them, so a mistake would show only when a model rejects the whole list.
+/// Warns of a tool name that not all clients accept. Clients send tool names to models, which accept few characters.
+/// The extension does not check them, so a mistake would show only when a model rejects the whole list. Other clients
+/// accept any name.
 fn check_name(name: &str, members: &ConfigReader<'_>) {
     let allowed = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '.' | '/' | '-');
     if name.chars().all(allowed) && name.len() <= LONGEST_NAME {
         return;
     }
-    let message = format!("{name:?} is not a tool name that MCP clients accept");
+    let message = format!("{name:?} is not a tool name that all MCP clients accept");
     let better: String =
         name.trim().chars().map(|char| if allowed(char) { char } else { '_' }).take(LONGEST_NAME).collect();
     let fix =
         format!("use 1 to {LONGEST_NAME} of the characters A-Z a-z 0-9 _ . / -, for example {better:?}");
-    members.report_problem("toolName", message, Some(&fix));
+    members.report_warning("toolName", message, fix);
 }
 
-fn worker_schema(members: &ConfigReader<'_>, tool: &str) -> Option<Value> {
+fn worker_schema(members: &ConfigReader<'_>, tool: &str) -> Option<ToolSchema> {
     match schema_text(members, "inputSchema") {
         Some(text) => schema::given(members, "inputSchema", "Input", tool, &text),
         None => {

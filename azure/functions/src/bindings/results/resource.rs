@@ -21,7 +21,9 @@ pub fn resource_result(
 ) -> Result<FunctionReply<ReadResourceResult>, ReturnValueError> {
     let done = |contents| ReadResourceResult { contents, ..ReadResourceResult::default() };
     let mut item = match unwrap_json(returned) {
-        Datum::Nothing => return Ok(FunctionReply::Done(done(Vec::new()))),
+        Datum::Nothing | Datum::HttpRequest(_) | Datum::HttpResponse(_) => {
+            return Ok(FunctionReply::Done(done(Vec::new())));
+        }
         Datum::Bytes(bytes) => ResourceContents::blob(uri, bytes),
         Datum::Text(text) => {
             if let Some(asks) = input_required::in_text(&text)? {

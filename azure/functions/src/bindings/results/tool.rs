@@ -28,13 +28,18 @@ pub fn tool_result(
 /// Returns whether a value is the envelope of a tool's result. The Node library from 4.13 on returns
 /// envelopes also for tools that do not declare it (`app.generic`).
 pub fn is_envelope(returned: &Datum) -> bool {
-    const KINDS: [&str; 7] =
-        ["text", "image", "audio", "resource", "resource_link", "multi_content_result", "call_tool_result"];
+    const KINDS: [&str; 6] = ["text", "image", "audio", "resource", "resource_link", "call_tool_result"];
     let Datum::Text(text) = returned else { return false };
     text.starts_with("{\"type\":\"")
         && ResultEnvelope::from_returned(returned).is_some_and(|envelope| {
-            KINDS.iter().any(|kind| envelope.has_kind(kind)) && envelope.content().is_some()
+            (has_several_blocks(&envelope) || KINDS.iter().any(|kind| envelope.has_kind(kind)))
+                && envelope.content().is_some()
         })
+}
+
+/// Returns whether the content of an envelope is a list. Early descriptions of the extension called it `multiContent`.
+fn has_several_blocks(envelope: &ResultEnvelope<'_>) -> bool {
+    envelope.has_kind("multi_content_result") || envelope.has_kind("multiContent")
 }
 
 fn enveloped(returned: &Datum) -> Result<FunctionReply<CallToolResult>, ReturnValueError> {
@@ -86,7 +91,7 @@ fn envelope_result(envelope: &ResultEnvelope<'_>) -> Result<CallToolResult, Retu
             ..CallToolResult::default()
         });
     }
-    let blocks = if envelope.has_kind("multi_content_result") {
+    let blocks = if has_several_blocks(envelope) {
         serde_json::from_str(&content).map_err(|_| wrong())?
     } else {
         // The type of the block is used, not the type of the envelope.

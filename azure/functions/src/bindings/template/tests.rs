@@ -46,6 +46,7 @@ fn with(path: &str, subject: RequestSubject<'_>) -> Result<String, String> {
         client_info: None,
         transport: "http-streamable",
         headers: None,
+        sent_names: None,
         input_responses: None,
         state: None,
     };
@@ -221,6 +222,7 @@ fn each_guid_is_a_new_one() {
         client_info: None,
         transport: "unknown",
         headers: None,
+        sent_names: None,
         input_responses: None,
         state: None,
     };

@@ -84,7 +84,9 @@ fn multi_content_is_a_list_of_blocks() {
         {"type": "text", "text": "a"},
         {"type": "image", "data": "AA==", "mimeType": "image/png"},
     ]);
-    assert_eq!(opened(envelope("multi_content_result", &blocks)), json!({"content": blocks}));
+    for kind in ["multi_content_result", "multiContent"] {
+        assert_eq!(opened(envelope(kind, &blocks)), json!({"content": blocks}), "{kind}");
+    }
 }
 
 #[test]
