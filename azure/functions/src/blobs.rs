@@ -12,7 +12,7 @@ mod connection;
 mod connection_string;
 mod endpoint;
 mod error;
-mod file_name;
+pub(crate) mod file_name;
 mod identity_settings;
 mod local;
 mod path;
@@ -86,7 +86,7 @@ pub enum StoreKind {
 }
 
 impl BlobStore {
-    /// Opens the store of a connection. `folder` is the folder of the embedded store.
+    /// Opens the store of a connection. `folder` is the folder of the embedded stores.
     ///
     /// No request is sent to a storage account yet: a wrong key fails at the first read or write.
     pub async fn open(
@@ -94,6 +94,7 @@ impl BlobStore {
         folder: &Path,
         settings: &BlobSettings,
     ) -> Result<OpenedStore, BlobError> {
+        let folder = &connection.embedded_folder(folder);
         match connection {
             StorageConnection::Account(account) => {
                 let notice = format!("Blobs are stored in {}.", account.endpoint());

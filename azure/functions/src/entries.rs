@@ -1,13 +1,14 @@
 //! Builds the catalog's entries from functions with MCP triggers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bindpost_mcp_protocol::jsonrpc::{INTERNAL_ERROR, INVALID_PARAMS};
 use bindpost_mcp_protocol::lifecycle::LogLevel;
 use bindpost_mcp_protocol::{CallToolResult, ErrorObject, GetPromptResult, ReadResourceResult};
 use bindpost_mcp_server::{
-    AskError, CallParts, Context, Entry, PromptEntry, ProtocolError, ResourceEntry, Signature, TemplateEntry,
-    ToolEntry, ToolError,
+    AskError, CallParts, Context, Entry, PromptEntry, ProtocolError, ResourceEntry, Signature, TaskSupport,
+    TemplateEntry, ToolEntry, ToolError,
 };
 use http::HeaderName;
 use serde_json::{Map, Value, json};
@@ -17,6 +18,7 @@ use crate::bindings::arguments::Arguments;
 use crate::bindings::context::{McpRequest, RequestSubject};
 use crate::bindings::progress::{self, ProgressUpdate};
 use crate::bindings::results::{self, FunctionReply, ReturnValueError};
+use crate::bindings::trigger_event::TriggerEvent;
 use crate::datum::Datum;
 use crate::function::{Function, PromptTrigger, ResourceAddress, ResourceTrigger, ToolTrigger, Trigger};
 use crate::host::console;
@@ -38,21 +40,37 @@ pub(crate) struct ServingOptions {
 /// The maximum number of times one call may ask its client for input.
 const MOST_ROUNDS: usize = 32;
 
-/// Builds the entry of a function.
-pub(crate) fn entry(runner: &Arc<FunctionRunner>, function: &Arc<Function>, manner: ServingOptions) -> Entry {
+/// Whether calls of a tool run as tasks, and when clients without tasks get an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToolTasks {
+    pub(crate) support: TaskSupport,
+    pub(crate) answer_after: Option<Duration>,
+}
+
+/// Builds the entry of a function. A function without an MCP trigger has none.
+pub(crate) fn entry(
+    runner: &Arc<FunctionRunner>,
+    function: &Arc<Function>,
+    manner: ServingOptions,
+    tasks: ToolTasks,
+) -> Option<Entry> {
     let served = ServedFunction { runner: runner.clone(), function: function.clone(), manner };
     let nothing = Signature::new;
-    match &function.trigger {
+    Some(match &function.trigger {
         Trigger::Tool(trigger) => {
             let run = move |parts: CallParts| {
                 let served = served.clone();
                 async move { served.call_tool(&parts.context).await }
             };
-            let entry = ToolEntry::with_signature(&trigger.tool.name, nothing(), run)
+            let mut entry = ToolEntry::with_signature(&trigger.tool.name, nothing(), run)
                 .definition(trigger.tool.clone())
                 .any_name()
                 .without_output_validation()
+                .task(tasks.support)
                 .timeout(None);
+            if let Some(time) = tasks.answer_after {
+                entry = entry.answer_after(time);
+            }
             match manner.validates {
                 true => entry.checked_by(without_required(&trigger.tool.input_schema)).into(),
                 false => entry.without_validation().into(),
@@ -91,7 +109,8 @@ pub(crate) fn entry(runner: &Arc<FunctionRunner>, function: &Arc<Function>, mann
                 .timeout(None)
                 .into()
         }
-    }
+        Trigger::Http(_) | Trigger::Timer(_) => return None,
+    })
 }
 
 /// Returns the platform's error message for an unknown tool, prompt or resource.
@@ -196,6 +215,7 @@ impl ServedFunction {
                 Some(_) => "http-streamable",
             },
             headers: http.map(|http| http.headers()),
+            sent_names: http.and_then(|http| http.parts.extensions.get()),
             input_responses: None,
             state: None,
         };
@@ -216,10 +236,12 @@ impl ServedFunction {
                     &again
                 }
             };
-            let listener = ClientLogSink { context, served: self };
+            let (levels, function) = (&self.runner.log_levels, self.function.name.as_str());
+            let listener = ClientLogSink { context, levels, function };
+            let event = TriggerEvent::mcp(request);
             let returned =
-                match self.runner.run(&self.function, request, trace_context(context), &listener).await {
-                    Ok(returned) => returned,
+                match self.runner.run(&self.function, event, trace_context(context), &listener).await {
+                    Ok(outcome) => outcome.returned,
                     Err(failure) => return Ok(Err(self.log_failure(failure))),
                 };
             match shape(returned) {
@@ -243,11 +265,7 @@ impl ServedFunction {
 
     /// Logs the failure and returns it.
     fn log_failure(&self, failure: FunctionFailure) -> FunctionFailure {
-        let function = self.function.name.as_str();
-        match failure.stack() {
-            Some(stack) => tracing::error!(target: "function", function, "failed: {failure}\n{stack}"),
-            None => tracing::error!(target: "function", function, "failed: {failure}"),
-        }
+        console::log_failure(&self.function.name, &failure);
         failure
     }
 
@@ -284,10 +302,10 @@ async fn resume_round(context: &Context) -> Result<(InputRound, usize), ToolErro
 }
 
 /// The headers of W3C trace context. As statics they are not parsed for each call.
-static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+pub(crate) static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+pub(crate) static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-fn trace_context(context: &Context) -> TraceContext {
+pub(crate) fn trace_context(context: &Context) -> TraceContext {
     let header = |name| context.http()?.headers().get(name)?.to_str().ok().map(str::to_owned);
     TraceContext {
         parent: context.traceparent().map(Into::into).or_else(|| header(&TRACEPARENT)),
@@ -297,15 +315,15 @@ fn trace_context(context: &Context) -> TraceContext {
 
 /// Forwards the logs of a function: progress to the client, everything else to the console and, if the client
 /// requested logs, to the client.
-struct ClientLogSink<'a> {
-    context: &'a Context,
-    served: &'a ServedFunction,
+pub(crate) struct ClientLogSink<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) levels: &'a LogLevels,
+    pub(crate) function: &'a str,
 }
 
 impl LogSink for ClientLogSink<'_> {
     async fn receive_log(&self, log: LogRecord) {
-        let ServedFunction { runner, function, .. } = self.served;
-        forward_log(self.context, &runner.log_levels, &function.name, log).await;
+        forward_log(self.context, self.levels, self.function, log).await;
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::custom_handler::HandlerStartError;
+use crate::host::empty_app::FunctionSearch;
 use crate::host::keys::KeysError;
 use crate::problem::AppError;
 use crate::setup::SetupError;
@@ -20,6 +22,9 @@ pub enum HostError {
     /// The worker did not start.
     #[error(transparent)]
     Start(#[from] WorkerStartError),
+    /// The custom handler, or the server of a self-hosted app, did not start.
+    #[error(transparent)]
+    Handler(#[from] HandlerStartError),
     /// No worker supports the app's language.
     #[error(
         "no built-in worker supports {language}\n  fix: name a folder with such a worker, with --workers DIR \
@@ -35,9 +40,17 @@ pub enum HostError {
          {{\"description\": {{\"defaultExecutablePath\": \"…\"}}}} to host.json"
     )]
     NoHandler,
+    /// A self-hosted app cannot be served over stdio.
+    #[error(
+        "the app is a server of its own that speaks HTTP, so bindpost cannot serve it over stdio\n  fix: run it without \
+         --stdio, and give the client the URL that the start screen shows"
+    )]
+    SelfHostedStdio,
     /// No functions were found. The worker's console may show the reason.
-    #[error("no functions were found{}", console_excerpt(console))]
+    #[error("no functions were found: {search}{}", console_excerpt(console))]
     NoFunctions {
+        /// Where they were searched.
+        search: FunctionSearch,
         /// The last lines of the worker's console.
         console: Vec<String>,
     },
@@ -66,9 +79,8 @@ pub enum HostError {
 
 fn console_excerpt(console: &[String]) -> String {
     match console {
-        [] => "\n  fix: give the folder that has function_app.py, or whose package.json names the functions in `main`"
-            .to_owned(),
-        lines => format!("; output of the worker:\n    {}", lines.join("\n    ")),
+        [] => String::new(),
+        lines => format!("\n  the last lines of the worker's console:\n    {}", lines.join("\n    ")),
     }
 }
 

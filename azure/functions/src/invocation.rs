@@ -11,16 +11,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use crate::app::LogLevels;
+use crate::app::{LogLevels, POWERSHELL};
 use crate::bindings::binding_data::BindingData;
-use crate::bindings::context::McpRequest;
 use crate::bindings::results::ReturnValueError;
 use crate::bindings::template::TemplateError;
+use crate::bindings::trigger_event::TriggerEvent;
 use crate::blobs::{BlobError, BlobPath, BlobPathError, BlobStore};
 use crate::custom_handler::CustomHandler;
 use crate::datum::Datum;
-use crate::function::{BlobBinding, DataType, Function, InputBinding, OutputBinding};
-use crate::worker::{InvocationError, LogRecord, WorkerPool};
+use crate::function::{BlobBinding, DataType, Function, InputBinding};
+use crate::routes::request::HttpForm;
+use crate::worker::{InvocationError, LogRecord, StreamSlot, WorkerPool};
 
 /// One invocation of a function, as it is sent to a worker.
 #[derive(Clone, Debug)]
@@ -37,6 +38,8 @@ pub struct Invocation {
     pub trace_parent: Option<String>,
     /// Vendor data, as `tracestate` of W3C trace context.
     pub trace_state: Option<String>,
+    /// The request and the response are streamed: takes the address to which the request is forwarded.
+    pub stream: Option<StreamSlot>,
 }
 
 /// The result of an invocation.
@@ -130,7 +133,7 @@ pub(crate) enum InvocationBackend {
     /// Processes that speak the worker protocol: built-in workers or public ones.
     Workers { workers: WorkerPool, own: bool },
     /// A custom handler, which speaks HTTP.
-    CustomHandler(CustomHandler),
+    CustomHandler(Box<CustomHandler>),
 }
 
 impl InvocationBackend {
@@ -151,6 +154,20 @@ impl InvocationBackend {
         }
     }
 
+    /// Returns how the workers want to receive HTTP requests.
+    pub(crate) fn http_form(&self) -> HttpForm {
+        match self {
+            InvocationBackend::Workers { workers, .. } => HttpForm {
+                takes_bytes: workers.has_capability("RawHttpBodyBytes"),
+                uses_nullable_maps: workers.has_capability("UseNullableValueDictionaryForHttp"),
+                omits_empty_headers: workers.has_capability("IgnoreEmptyValuedRpcHttpHeaders"),
+                spells_headers: false,
+                streams: workers.streams_http(),
+            },
+            InvocationBackend::CustomHandler(_) => HttpForm { spells_headers: true, ..HttpForm::default() },
+        }
+    }
+
     /// Stops all processes at once.
     pub(crate) fn kill(&self) {
         match self {
@@ -162,6 +179,15 @@ impl InvocationBackend {
 
 /// A duration longer than any invocation.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// Makes JSON text a text. The PowerShell worker sends a string that looks like JSON as JSON, and a host would format it.
+fn keep_text(returned: &mut Datum) {
+    if let Datum::Json(json) = returned
+        && json.trim_start().starts_with(['{', '['])
+    {
+        *returned = Datum::Text(std::mem::take(json));
+    }
+}
 
 /// Runs functions and resolves their bindings.
 #[derive(Debug)]
@@ -176,20 +202,19 @@ pub(crate) struct FunctionRunner {
 }
 
 impl FunctionRunner {
-    /// Runs a function once. Its logs are delivered as they arrive, and all of them before this returns.
+    /// Runs a function once and writes its blobs. Its logs are delivered as they arrive, and all of them before
+    /// this returns. The outcome has the outputs that were not written.
     ///
     /// Dropping the future cancels the run: the result is discarded and outputs are not written.
     pub(crate) async fn run(
         &self,
         function: &Arc<Function>,
-        request: &McpRequest<'_>,
+        event: TriggerEvent<'_>,
         trace: TraceContext,
         listener: &impl LogSink,
-    ) -> Result<Datum, FunctionFailure> {
-        let parameter = function.parameter();
-        let context = request.context();
+    ) -> Result<InvocationOutcome, FunctionFailure> {
         let (mut inputs, metadata, reads, writes) = {
-            let data = BindingData::new(request, &context, parameter, &function.name);
+            let data = event.data(function);
             let mut inputs = Vec::with_capacity(1 + function.inputs.len());
             let mut reads = Vec::new();
             for input in &function.inputs {
@@ -197,12 +222,11 @@ impl FunctionRunner {
                     InputBinding::Blob(binding) => reads.push((binding, resolve_blob_path(binding, &data)?)),
                     InputBinding::ToolProperty { name, property } => {
                         let value =
-                            request.arguments().map_or(Datum::Nothing, |given| given.tool_property(property));
+                            event.arguments().map_or(Datum::Nothing, |given| given.tool_property(property));
                         inputs.push((name.clone(), value));
                     }
                     InputBinding::PromptArgument { name, argument, required } => {
-                        let given =
-                            request.arguments().map(|given| given.prompt_argument(argument, *required));
+                        let given = event.arguments().map(|given| given.prompt_argument(argument, *required));
                         let value = given
                             .transpose()
                             .map_err(|missing| FunctionFailure::NotProvided(missing.to_string()))?;
@@ -212,19 +236,20 @@ impl FunctionRunner {
             }
             // Output paths are resolved before the function runs, so that a missing argument fails early.
             let mut writes = Vec::with_capacity(function.outputs.len());
-            for OutputBinding::Blob(binding) in &function.outputs {
+            for binding in function.written_blobs() {
                 writes.push((binding, resolve_blob_path(binding, &data)?));
             }
-            let metadata = match self.engine {
-                InvocationBackend::Workers { own: true, .. } => data.lean_metadata(),
-                _ => data.metadata(),
+            let metadata = match self.is_own_worker() {
+                true => data.lean_metadata(),
+                false => data.metadata(),
             };
             (inputs, metadata, reads, writes)
         };
         let read: Vec<_> =
             reads.iter().map(|(binding, path)| self.read(binding, path, &function.source.language)).collect();
         inputs.extend(try_join_all(read).await?);
-        inputs.push((parameter.to_owned(), Datum::Text(context.into_string())));
+        let stream = event.stream().cloned();
+        inputs.push((function.parameter().to_owned(), event.into_value()));
 
         let invocation = Invocation {
             id: next_id(),
@@ -233,6 +258,7 @@ impl FunctionRunner {
             metadata,
             trace_parent: Some(trace.parent.unwrap_or_else(new_trace)),
             trace_state: trace.state,
+            stream,
         };
         // This task fills and empties the queue, so that a run without logs needs no allocation and no
         // wake-up.
@@ -257,7 +283,11 @@ impl FunctionRunner {
             }
         };
 
-        let InvocationOutcome { mut outputs, returned } = outcome?;
+        let mut outcome = outcome?;
+        let InvocationOutcome { outputs, returned } = &mut outcome;
+        if function.source.language == POWERSHELL {
+            keep_text(returned);
+        }
         let mut written = Vec::with_capacity(writes.len());
         for (binding, path) in &writes {
             let value = match outputs.iter().position(|(name, _)| *name == binding.name) {
@@ -270,7 +300,12 @@ impl FunctionRunner {
             }
         }
         try_join_all(written).await?;
-        Ok(returned)
+        Ok(outcome)
+    }
+
+    /// Returns whether a built-in worker runs the functions.
+    pub(crate) fn is_own_worker(&self) -> bool {
+        matches!(self.engine, InvocationBackend::Workers { own: true, .. })
     }
 
     async fn write(
@@ -339,7 +374,8 @@ fn decode_text(bytes: Bytes) -> String {
 /// Returns the bytes to write for a value, or `None` for no value.
 fn blob_content(value: Datum) -> Option<Bytes> {
     match value {
-        Datum::Nothing => None,
+        Datum::Nothing | Datum::HttpRequest(_) => None,
+        Datum::HttpResponse(response) => blob_content(response.body),
         // Some workers send a null of their language as JSON `null`.
         Datum::Json(json) if json.trim() == "null" => None,
         Datum::Text(text) | Datum::Json(text) => Some(text.into()),

@@ -1,6 +1,6 @@
 //! Prepares an app for its start: interpreter, packages and build.
 //!
-//! [`prepare`] finds the programs that the app's language needs. If the options allow it, it also installs
+//! [`prepare`] is for apps with functions, [`prepare_server`] for apps that are servers of their own. They find the programs that the app's language needs. If the options allow it, it also installs
 //! missing packages and builds the app. It returns the interpreter and the environment variables for the
 //! worker's process. It starts no worker and prints nothing. Progress is reported to a [`SetupProgress`]. A
 //! failure is a [`SetupError`] with a fix.
@@ -14,6 +14,7 @@ mod java;
 mod node;
 mod program;
 mod python;
+mod server;
 mod stamp;
 
 use std::ffi::OsString;
@@ -22,9 +23,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use self::error::SetupError;
+pub use self::java::JavaWorkerClasses;
+pub use self::server::{PreparedServer, ServerCommand, prepare_server};
 pub use crate::app::WorkerRuntime;
 
 use self::command::CommandLine;
+use self::program::ProgramVersion;
 
 /// Looks up an environment variable by name.
 pub type Lookup<'a> = &'a (dyn Fn(&str) -> Option<OsString> + Send + Sync);
@@ -37,8 +41,12 @@ pub struct SetupOptions<'a> {
     /// The interpreter to use, from the setting `languageWorkers__<language>__defaultExecutablePath`. It is a
     /// name to look up on the PATH, or a path. A relative path is resolved against the app folder.
     pub executable: Option<PathBuf>,
-    /// The source of variables such as `PATH`, `VIRTUAL_ENV`, `JAVA_HOME` and `NODE_ENV`.
+    /// The source of variables such as `PATH`, `HOME`, `VIRTUAL_ENV`, `JAVA_HOME` and `NODE_ENV`.
     pub environment: Lookup<'a>,
+    /// Whether our own worker runs the app. The one for Java is then compiled, if it was not before.
+    pub built_in_worker: bool,
+    /// The folders whose subfolders are installations of Java. Default: those in which the system installs it.
+    pub java_folders: Vec<PathBuf>,
     /// How long one install or build may take. Default: 15 minutes.
     pub time_limit: Duration,
 }
@@ -46,13 +54,20 @@ pub struct SetupOptions<'a> {
 impl<'a> SetupOptions<'a> {
     /// Creates options that install what is missing and find the interpreter in the environment.
     pub fn new(environment: Lookup<'a>) -> Self {
-        Self { install: true, executable: None, environment, time_limit: Duration::from_secs(15 * 60) }
+        Self {
+            install: true,
+            executable: None,
+            environment,
+            built_in_worker: true,
+            java_folders: java::system_folders::of_system(),
+            time_limit: Duration::from_secs(15 * 60),
+        }
     }
 }
 
 /// Receives the progress of [`prepare`]. A step may take minutes.
 ///
-/// [`SetupProgress::done`] is not called for a step that fails. `prepare` then returns the error.
+/// [`SetupProgress::done`] is not called for a step that fails. `prepare` then returns the error, or goes another way.
 pub trait SetupProgress: Send + Sync {
     /// A step began. `step` is a sentence such as "Installing requirements.txt into .venv".
     fn started(&self, step: &str);
@@ -67,8 +82,14 @@ pub trait SetupProgress: Send + Sync {
 pub struct PreparedApp {
     /// The program that runs the worker. `None` for a custom handler.
     pub interpreter: Option<Interpreter>,
+    /// Where the interpreter comes from, and why it was chosen. `None` if there was no choice.
+    pub interpreter_origin: Option<String>,
     /// Variables to set for the worker's process, in addition to those it inherits.
     pub environment: Vec<(String, OsString)>,
+    /// The folder of the packaged app, if the app folder is a project of a build tool.
+    pub packaged: Option<PathBuf>,
+    /// Our compiled Java worker, if it runs the app.
+    pub java_worker: Option<JavaWorkerClasses>,
     /// Problems to report to the user that do not prevent the start.
     pub notices: Vec<SetupNotice>,
 }
@@ -80,6 +101,13 @@ pub struct Interpreter {
     pub path: PathBuf,
     /// The version, such as `3.11.7`.
     pub version: String,
+}
+
+impl Interpreter {
+    /// Returns the first number of the version. A version that cannot be parsed may be newer than all others.
+    pub fn major(&self) -> u32 {
+        ProgramVersion::parse(&self.version).map_or(u32::MAX, |version| version.major)
+    }
 }
 
 /// A message for the user, with a suggested fix.
@@ -103,7 +131,7 @@ pub async fn prepare(
 ) -> Result<PreparedApp, SetupError> {
     // Child processes run in the app folder, so the paths passed to them must be absolute.
     let app = std::path::absolute(app).map_err(SetupError::file(app, "found"))?;
-    let mut setup = Setup { app, options, progress, prepared: PreparedApp::default() };
+    let mut setup = Setup { app, options, progress, needs_library: true, prepared: PreparedApp::default() };
     match runtime {
         WorkerRuntime::Python => python::prepare(&mut setup).await?,
         WorkerRuntime::Node => node::prepare(&mut setup).await?,
@@ -119,6 +147,9 @@ struct Setup<'a> {
     app: PathBuf,
     options: &'a SetupOptions<'a>,
     progress: &'a dyn SetupProgress,
+    /// Whether the app needs the library of the language: `azure.functions` or `@azure/functions`. A self-hosted app does
+    /// not.
+    needs_library: bool,
     prepared: PreparedApp,
 }
 

@@ -6,12 +6,14 @@
 //!   (`supervise.rs`).
 //! - `process/` starts worker processes and owns their consoles and folders.
 //! - `channel/` is one stream to one worker. It sends invocations and receives their responses.
+//! - `http_stream.rs` is for HTTP functions whose requests are forwarded to a server in the worker.
 //! - `wire/` encodes and decodes messages: gRPC for public workers, JSON frames for ours. Wire types are not
 //!   used outside of `worker`.
 
 mod channel;
 mod error;
 mod events;
+mod http_stream;
 mod limits;
 mod pool;
 mod process;
@@ -26,10 +28,12 @@ pub use events::{
     ConsoleLine, ConsoleSource, LogOrigin, LogRecord, LogSeverity, NoEvents, WorkerDetails, WorkerEvents,
     WorkerNumber,
 };
+pub use http_stream::{StreamSlot, StreamTarget};
 pub use limits::WorkerLimits;
 pub use pool::{LoadResults, PoolHealth, PreparedWorker, WorkerPool};
 pub(crate) use process::console::ProcessConsole;
 pub use process::launch::WorkerLaunch;
+pub(crate) use process::own::{BundledFile, JAVA_CLASSES, JAVA_SOURCES};
 pub use process::own::{BundledWorker, UnpackedWorker};
 pub use process::private_folder::PrivateFolder;
 pub(crate) use process::{ChildProcess, ProcessExit, StopSignal};

@@ -1,14 +1,19 @@
 //! [`StorageConnection`]: resolves a binding's `connection` by the settings that it names.
 
+use std::path::{Path, PathBuf};
+
 use bindpost_azure_hosting::identity::TokenSource;
 use bindpost_net_upstream::Secret;
 use reqwest::Url;
 
 use super::connection_string;
 use super::endpoint::{BlobEndpoint, DEVELOPMENT_ACCOUNT};
+use super::file_name;
 use super::identity_settings::IdentitySettings;
 use super::shared_key::SharedKey;
 
+/// The setting of the default connection.
+const DEFAULT_SETTING: &str = "AzureWebJobsStorage";
 /// The key of the emulator's account. It is public: every emulator has it.
 const DEVELOPMENT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
@@ -94,6 +99,27 @@ impl StorageAccount {
 }
 
 impl StorageConnection {
+    /// Returns the connection that the binding names and no setting has. The default connection is not one:
+    /// the embedded store is meant for it.
+    pub fn unset_name(&self) -> Option<&str> {
+        match self {
+            StorageConnection::Embedded { setting } if !is_default(setting) => Some(setting),
+            _ => None,
+        }
+    }
+
+    /// Returns the folder of the embedded store below the folder of all stores. Connections without a setting
+    /// have one each, because they name different accounts. No container has a name with an underscore.
+    pub(super) fn embedded_folder(&self, folder: &Path) -> PathBuf {
+        match self.unset_name() {
+            None => folder.to_owned(),
+            // Names of settings match in any case, and `__` is another spelling of a colon.
+            Some(name) => {
+                folder.join(file_name::encode(&format!("_{}", name.replace("__", ":").to_lowercase())))
+            }
+        }
+    }
+
     /// Resolves a `connection` as Azure Functions does: first `AzureWebJobs<name>`, then `<name>`. The
     /// default name is `Storage`. Each may be a connection string or, as `<name>__…`, a group of settings for
     /// an identity.
@@ -113,9 +139,14 @@ impl StorageConnection {
             }
         }
         // The setting to name in messages: the long name for `Storage`, otherwise the name itself.
-        let setting = if name == "Storage" { prefixed } else { name.to_owned() };
+        let setting = if is_default(&prefixed) { prefixed } else { name.to_owned() };
         Ok(StorageConnection::Embedded { setting })
     }
+}
+
+/// Returns whether a setting is that of the default connection. Names of settings match in any case.
+fn is_default(setting: &str) -> bool {
+    setting.eq_ignore_ascii_case(DEFAULT_SETTING)
 }
 
 /// Returns the setting of that name, or the connection string of that name where .NET looks for it.
@@ -202,6 +233,16 @@ mod tests {
     fn nothing_set_means_embedded() {
         assert_eq!(endpoint("", &[]), "embedded AzureWebJobsStorage");
         assert_eq!(endpoint("Mine", &[("Other", ONE), ("Mine", "")]), "embedded Mine");
+        for name in ["", "storage", "azurewebjobsstorage"] {
+            assert_eq!(resolve(name, &[]).unwrap().unset_name(), None, "{name}");
+        }
+        assert_eq!(resolve("Mine", &[]).unwrap().unset_name(), Some("Mine"));
+        let folder =
+            |name: &str| resolve(name, &[]).unwrap().embedded_folder(Path::new("/b")).display().to_string();
+        assert_eq!(
+            [folder(""), folder("Mine"), folder("My__One"), folder("my:one")],
+            ["/b", "/b/_mine", "/b/_my%3aone", "/b/_my%3aone"]
+        );
     }
 
     #[test]

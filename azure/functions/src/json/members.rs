@@ -9,12 +9,13 @@ use serde_json::{Map, Value};
 use super::timespan;
 use crate::problem::Problem;
 
-/// The problems found so far in one file or function.
+/// The problems found so far in one file or function, and the warnings: problems with which it is still used.
 #[derive(Debug, Default)]
 pub(crate) struct ProblemCollector {
     file: Option<String>,
     function: Option<String>,
     found: RefCell<Vec<Problem>>,
+    warnings: RefCell<Vec<Problem>>,
 }
 
 impl ProblemCollector {
@@ -28,11 +29,18 @@ impl ProblemCollector {
     }
     /// Adds a problem and fills in its file and function.
     pub(crate) fn add_problem(&self, problem: Problem) {
-        self.found.borrow_mut().push(Problem {
-            file: self.file.clone(),
-            function: self.function.clone(),
-            ..problem
-        });
+        self.found.borrow_mut().push(self.placed(problem));
+    }
+    /// Adds a warning and fills in its file and function.
+    pub(crate) fn add_warning(&self, problem: Problem) {
+        self.warnings.borrow_mut().push(self.placed(problem));
+    }
+    /// Returns the warnings, and forgets them.
+    pub(crate) fn take_warnings(&self) -> Vec<Problem> {
+        self.warnings.take()
+    }
+    fn placed(&self, problem: Problem) -> Problem {
+        Problem { file: self.file.clone(), function: self.function.clone(), ..problem }
     }
     /// Returns the problems found.
     pub(crate) fn into_problems(self) -> Vec<Problem> {
@@ -180,6 +188,32 @@ impl<'a> ConfigReader<'a> {
         ConfigReader { object: object.map(ObjectReader::in_any_case), place, notes: self.notes }
     }
 
+    /// Returns readers of the objects in an array.
+    pub(crate) fn objects(&self, name: &str) -> Vec<ConfigReader<'a>> {
+        let items: Vec<(String, &'a Value)> = match self.value(name) {
+            None => Vec::new(),
+            Some(Value::Array(items)) => {
+                items.iter().enumerate().map(|(number, item)| (format!("{name}[{number}]"), item)).collect()
+            }
+            // A setting like `…__routes__0__route` creates an object if there was no array.
+            Some(Value::Object(items)) if items.keys().all(|key| key.parse::<usize>().is_ok()) => {
+                let mut items: Vec<_> = items.iter().collect();
+                items.sort_by_key(|(key, _)| key.parse::<usize>().unwrap_or(usize::MAX));
+                items.into_iter().map(|(key, item)| (format!("{name}[{key}]"), item)).collect()
+            }
+            Some(other) => {
+                self.report_wrong_type(name, other, "an array of objects", None).unwrap_or_default()
+            }
+        };
+        let reader = |(name, item): (String, &'a Value)| {
+            let place = self.place.member(&name);
+            let object = ObjectReader::new(item, place.clone());
+            let object = object.map_err(|error| self.report(error, None)).ok()?.in_any_case();
+            Some(ConfigReader { object: Some(object), place, notes: self.notes })
+        };
+        items.into_iter().filter_map(reader).collect()
+    }
+
     /// Returns whether the object exists.
     pub(crate) fn exists(&self) -> bool {
         self.object.is_some()
@@ -195,12 +229,20 @@ impl<'a> ConfigReader<'a> {
         self.report(PlaceError::new(self.place.member(name), message.into()), fix);
     }
 
+    /// Reports a problem with a member with which the object is still used.
+    pub(crate) fn report_warning(&self, name: &str, message: impl Into<String>, fix: impl Into<String>) {
+        let problem = Problem::new(message).at(self.place.member(name).path);
+        self.notes.add_warning(problem.fix(fix));
+    }
+
     /// Adds the problems of an object that is the JSON text of one of the members.
     pub(crate) fn adopt(&self, notes: ProblemCollector) {
-        for problem in notes.into_problems() {
+        let placed = |problem: Problem| {
             let member = problem.member.as_deref().map(|member| self.place.member(member).path);
-            self.notes.add_problem(Problem { member, ..problem });
-        }
+            Problem { member, ..problem }
+        };
+        notes.take_warnings().into_iter().for_each(|problem| self.notes.add_warning(placed(problem)));
+        notes.into_problems().into_iter().for_each(|problem| self.notes.add_problem(placed(problem)));
     }
 
     fn report_missing<T>(&self, name: &str) -> Option<T> {

@@ -18,7 +18,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::SetupError;
 
 const LONGEST_LINE: usize = 4096;
-const LAST_LINES: usize = 20;
+/// The number of lines that errors keep. npm tells the reason of a failure before a hundred lines of usage.
+const LAST_LINES: usize = 200;
 /// How long output is read after a program has exited. A process that it started may keep the pipe open.
 const AFTER_EXIT: Duration = Duration::from_secs(1);
 

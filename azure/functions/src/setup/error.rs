@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+/// The number of lines of a failed program that its error shows.
+const SHOWN_LINES: usize = 20;
+
 /// Why an app cannot be prepared.
 ///
 /// `Display` shows the problem. [`SetupError::fix`] returns a suggested fix, to be shown on its own line.
@@ -57,6 +60,52 @@ pub enum SetupError {
         /// How to remove it.
         fix: String,
     },
+    /// No interpreter of the machine has a version that the app accepts.
+    #[error("no suitable Python was found: {}; found {}", wishes.join("; "), found.join(", "))]
+    NoSuitablePython {
+        /// What the app needs, and which file says so.
+        wishes: Vec<String>,
+        /// The versions that were found, with their paths.
+        found: Vec<String>,
+        /// How to install another one.
+        fix: String,
+    },
+    /// No Java of the machine runs the classes of the app.
+    #[error("no suitable Java was found: {reason}; found {}", found.join(", "))]
+    NoSuitableJava {
+        /// What the app needs, and which file says so.
+        reason: String,
+        /// The versions that were found, with their paths.
+        found: Vec<String>,
+        /// How to install another one.
+        fix: String,
+    },
+    /// The machine has Java, but no compiler for the Java worker.
+    #[error(
+        "the Java worker of bindpost is compiled once, which needs a JDK; {} (Java {version}) has no compiler, and no \
+         other JDK was found",
+        java.display()
+    )]
+    NoJavaCompiler {
+        /// The Java that would run the app.
+        java: PathBuf,
+        /// The version of that Java.
+        version: String,
+        /// How to install a JDK.
+        fix: String,
+    },
+    /// The Python of the user's virtual environment does not fit the app. The user's environments are not deleted.
+    #[error("the virtual environment {} has Python {version}, but {reason}", folder.display())]
+    UnsuitableEnvironment {
+        /// The virtual environment.
+        folder: PathBuf,
+        /// The version of its Python.
+        version: String,
+        /// What the app needs.
+        reason: String,
+        /// How to remove it.
+        fix: String,
+    },
     /// The folder for the new virtual environment contains other files.
     #[error("cannot create a virtual environment in {}: the folder contains other files", folder.display())]
     InTheWay {
@@ -83,9 +132,11 @@ pub enum SetupError {
         /// The command to run, or the line to add.
         fix: String,
     },
-    /// No file matches `main` of package.json.
-    #[error("no file matches \"main\" of package.json: {main}{after}")]
+    /// No file matches the entry files of a Node app.
+    #[error("no file matches {named_by}: {main}{after}")]
     NotBuilt {
+        /// Where they are named: `"main" of package.json`.
+        named_by: &'static str,
         /// The file or pattern.
         main: String,
         /// Empty, or a note that a build has just run.
@@ -101,6 +152,36 @@ pub enum SetupError {
         /// The command that packages it, or the folder to run.
         fix: String,
     },
+    /// The program of a self-hosted app was not found.
+    #[error(
+        "host.json: customHandler.description.defaultExecutablePath: {program} was not found: looked for {looked_for}"
+    )]
+    NoServerProgram {
+        /// The program, as `host.json` names it.
+        program: String,
+        /// The files and names that were searched.
+        looked_for: String,
+        /// How to install it, or what to write.
+        fix: String,
+    },
+    /// The program of a self-hosted app is not executable.
+    #[error("host.json: customHandler.description.defaultExecutablePath: {} is not executable", path.display())]
+    NotExecutable {
+        /// The file.
+        path: PathBuf,
+        /// The command that makes it executable.
+        fix: String,
+    },
+    /// The file that the program of a self-hosted app runs does not exist.
+    #[error("host.json: customHandler.description.arguments: {file} does not exist{reason}")]
+    NoServerFile {
+        /// The file, as `host.json` names it.
+        file: String,
+        /// Empty, or that the app is not built.
+        reason: &'static str,
+        /// How to build it, or which folder to run.
+        fix: String,
+    },
     /// A program exited with a failure.
     #[error("`{command}` failed, {status}{}", last_lines(output))]
     CommandFailed {
@@ -110,6 +191,14 @@ pub enum SetupError {
         status: String,
         /// Its last lines of output.
         output: Vec<String>,
+    },
+    /// The lock file of npm does not match package.json, so `npm ci` installs nothing.
+    #[error("package-lock.json does not match package.json:\n  {}", reasons.join("\n  "))]
+    StaleLock {
+        /// npm's lines, such as `Missing: left-pad@1.3.0 from lock file`.
+        reasons: Vec<String>,
+        /// The command that updates the lock file.
+        fix: String,
     },
     /// A program exceeded its time limit and was killed.
     #[error("`{command}` timed out after {}{}", minutes(*limit), last_lines(output))]
@@ -134,12 +223,12 @@ pub enum SetupError {
     File {
         /// The file or folder.
         path: PathBuf,
-        /// `found`, `read`, `created`, `written` or `deleted`.
+        /// `found`, `read`, `created`, `written`, `renamed` or `deleted`.
         action: &'static str,
         /// The reported error.
         source: io::Error,
     },
-    /// The app's package.json is invalid.
+    /// The app's package.json or pyproject.toml is invalid.
     #[error("{} is not valid: {reason}", path.display())]
     InvalidManifest {
         /// The file.
@@ -157,10 +246,18 @@ impl SetupError {
             | Self::TooOld { fix, .. }
             | Self::DoesNotRun { fix, .. }
             | Self::BrokenVirtualEnv { fix, .. }
+            | Self::NoSuitablePython { fix, .. }
+            | Self::NoSuitableJava { fix, .. }
+            | Self::NoJavaCompiler { fix, .. }
+            | Self::UnsuitableEnvironment { fix, .. }
             | Self::NoModule { fix, .. }
             | Self::NotInstalled { fix, .. }
             | Self::NotBuilt { fix, .. }
-            | Self::NotPackaged { fix, .. } => Some(fix.into()),
+            | Self::NotPackaged { fix, .. }
+            | Self::NoServerProgram { fix, .. }
+            | Self::NotExecutable { fix, .. }
+            | Self::NoServerFile { fix, .. }
+            | Self::StaleLock { fix, .. } => Some(fix.into()),
             Self::InTheWay { folder } => {
                 Some(format!("rename or delete {}, then start again", folder.display()).into())
             }
@@ -185,7 +282,8 @@ impl SetupError {
 }
 
 fn last_lines(output: &[String]) -> String {
-    if output.is_empty() { String::new() } else { format!("; its last lines:\n  {}", output.join("\n  ")) }
+    let shown = output.get(output.len().saturating_sub(SHOWN_LINES)..).unwrap_or(output);
+    if shown.is_empty() { String::new() } else { format!("; its last lines:\n  {}", shown.join("\n  ")) }
 }
 
 fn minutes(limit: Duration) -> String {

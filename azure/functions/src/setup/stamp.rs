@@ -1,5 +1,6 @@
 //! [`InstallStamp`]: records what was installed, so that a change of the requirements triggers a new install.
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
@@ -13,6 +14,13 @@ pub(super) const INSTALLED: &str = ".bindpost-installed";
 /// A hash of the requirements of an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InstallStamp(String);
+
+/// Writes the hash as hexadecimal digits.
+impl fmt::Display for InstallStamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 impl InstallStamp {
     pub(super) fn from_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {

@@ -10,6 +10,7 @@ pub(crate) mod outbox;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use self::invoke::RunningInvocation;
 use self::outbox::{CloseReason, SendError, WorkerOutbox};
 use super::error::InvocationError;
 use super::events::{LogRecord, WorkerEvents, WorkerNumber};
+use super::http_stream::server_address;
 use super::limits::WorkerLimits;
 use super::process::console::RateLimiter;
 use super::wire::framing::IncomingMessage;
@@ -41,6 +43,8 @@ pub(crate) struct WorkerChannel {
     calls: InvocationTable,
     questions: Mutex<PendingRequests>,
     capabilities: OnceLock<HashMap<String, String>>,
+    /// The address of the worker's HTTP server, if its HTTP functions stream.
+    http_server: OnceLock<SocketAddr>,
     /// The results of load requests, by function id. An error is the reason why the worker could not load it.
     loaded: Mutex<HashMap<String, Result<(), String>>>,
     ended: watch::Sender<Option<String>>,
@@ -89,6 +93,7 @@ impl WorkerChannel {
             calls: InvocationTable::default(),
             questions: Mutex::default(),
             capabilities: OnceLock::new(),
+            http_server: OnceLock::new(),
             loaded: Mutex::default(),
             ended: watch::Sender::new(None),
             events,
@@ -103,6 +108,9 @@ impl WorkerChannel {
         })?;
         let response = answer.await.map_err(|_| StreamEnded)?;
         let _ = self.capabilities.set(response.capabilities.clone());
+        if let Some(uri) = response.capabilities.get("HttpUri") {
+            self.set_http_server(uri);
+        }
         Ok(response)
     }
 
@@ -112,6 +120,22 @@ impl WorkerChannel {
             .get()
             .and_then(|capabilities| capabilities.get(capability))
             .is_some_and(|value| !value.is_empty())
+    }
+
+    fn set_http_server(&self, uri: &str) {
+        match server_address(uri) {
+            Some(address) => drop(self.http_server.set(address)),
+            None if uri.is_empty() => {}
+            None => {
+                let worker = self.worker;
+                tracing::warn!(target: "worker", %worker, "its HTTP server {uri:?} is not on this machine, and is not used");
+            }
+        }
+    }
+
+    /// Returns the address of the worker's HTTP server, if its HTTP functions stream.
+    pub(crate) fn http_server(&self) -> Option<SocketAddr> {
+        self.http_server.get().copied()
     }
 
     /// Requests the list of functions. Call it only for workers that index: the public Java worker crashes
@@ -167,7 +191,10 @@ impl WorkerChannel {
                 continue;
             };
             let result = match tokio::time::timeout_at(deadline, answer).await {
-                Ok(Ok(response)) => failure(response.result).map_or(Ok(()), |it| Err(it.message)),
+                Ok(Ok(response)) => {
+                    self.set_http_server(&response.http_uri);
+                    failure(response.result).map_or(Ok(()), |it| Err(it.message))
+                }
                 Ok(Err(_)) => return Err(StreamEnded),
                 Err(_) => Err(format!("the worker did not load it within {} s", limit.as_secs_f32())),
             };

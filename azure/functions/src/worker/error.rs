@@ -4,7 +4,8 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-/// Why a worker did not start. The message shows the command and the last lines of its console.
+/// Why a worker did not start. The message ends with the cause: the app's error, or the last lines of the
+/// worker's console.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerStartError {
     #[error("cannot listen for workers: {0}")]
@@ -17,8 +18,9 @@ pub enum WorkerStartError {
     TimedOut { command: String, step: StartStep, after: Duration, console: ConsoleTail },
     #[error("the worker closed its stream before it could {step}\n  command: {command}{console}")]
     HungUp { command: String, step: StartStep, console: ConsoleTail },
-    #[error("the worker could not {step}: {message}\n  command: {command}{console}")]
-    Refused { command: String, step: StartStep, message: String, stack: String, console: ConsoleTail },
+    /// The worker reported an error, mostly of the app. The command would explain nothing.
+    #[error("the worker could not {step}{}", console.before(message))]
+    Refused { step: StartStep, message: String, stack: String, console: ConsoleTail },
     #[error("the workers are being stopped")]
     Stopping,
 }
@@ -63,6 +65,16 @@ impl fmt::Display for StartStep {
 /// The last lines of a worker's console.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConsoleTail(pub Vec<String>);
+
+impl ConsoleTail {
+    /// Returns the lines, if there are any, and then the message.
+    fn before(&self, message: &str) -> String {
+        match self.0.is_empty() {
+            true => format!(": {message}"),
+            false => format!("{self}\n  {message}"),
+        }
+    }
+}
 
 impl fmt::Display for ConsoleTail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

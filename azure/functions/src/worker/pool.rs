@@ -19,6 +19,7 @@ use self::start::{Worker, WorkerGeneration};
 use super::channel::InvocationNotStarted;
 use super::error::{InvocationError, WorkerStartError};
 use super::events::{LogRecord, WorkerDetails, WorkerEvents, WorkerNumber};
+use super::http_stream::StreamTarget;
 use super::limits::{MAX_PROCESSES, WorkerLimits};
 use super::process::StopSignal;
 use super::process::launch::WorkerLaunch;
@@ -140,6 +141,7 @@ impl WorkerPool {
         timeout: Duration,
         mut logs: impl FnMut(LogRecord) + Send,
     ) -> Result<InvocationOutcome, InvocationError> {
+        let stream = invocation.stream.clone();
         let (worker, mut running) = loop {
             let worker = self.pool.least_busy_worker().await?;
             match worker.channel.invoke(invocation) {
@@ -148,6 +150,9 @@ impl WorkerPool {
                 Err(InvocationNotStarted::Failed(error)) => return Err(error),
             }
         };
+        if let Some((slot, server)) = stream.zip(worker.channel.http_server()) {
+            slot.fill(StreamTarget { invocation: running.id().clone(), server });
+        }
         let mut overdue = OverdueGuard::new(worker, running.id(), timeout, self.pool.limits.cancel_grace);
         let answered = tokio::time::timeout(timeout, running.outcome(&mut logs)).await;
         match answered {
@@ -157,6 +162,16 @@ impl WorkerPool {
             }
             Err(_) => Err(InvocationError::TimedOut { after: timeout }),
         }
+    }
+
+    /// Returns whether requests of HTTP functions are forwarded to servers in the workers.
+    pub(crate) fn streams_http(&self) -> bool {
+        self.pool.state().serving.first().is_some_and(|worker| worker.channel.http_server().is_some())
+    }
+
+    /// Returns whether the serving workers declared a capability.
+    pub(crate) fn has_capability(&self, capability: &str) -> bool {
+        self.pool.state().serving.first().is_some_and(|worker| worker.channel.has_capability(capability))
     }
 
     pub fn health(&self) -> PoolHealth {

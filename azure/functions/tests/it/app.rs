@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use bindpost_azure_functions::app::{
-    App, LocalHostConfig, LogLevel, McpConfig, WebhookAuthorization, WorkerRuntime,
+    App, HttpToolConfig, LocalHostConfig, LogLevel, McpConfig, NamePatterns, TaskConfig,
+    WebhookAuthorization, WorkerRuntime,
 };
 use bindpost_azure_functions::function::Trigger;
 
@@ -32,15 +33,21 @@ fn a_small_app_has_the_defaults_of_azure() {
             validate_arguments: false,
             detect_prompt_json: true,
             max_request_body_bytes: 104_857_600,
+            tasks: TaskConfig {
+                tools: NamePatterns::Matching(Vec::new()),
+                lifetime: Duration::from_secs(3600),
+                answer_after: None,
+            },
+            http_tools: HttpToolConfig::default(),
         }
     );
     assert_eq!(app.host.function_timeout, Some(Duration::from_secs(1800)));
     assert_eq!(app.host.log_levels.level("Host.Startup"), LogLevel::Information);
-    assert_eq!(app.host.custom_handler, None);
+    assert!(app.host.custom_handler.is_none());
     assert_eq!(app.runtime, WorkerRuntime::Python);
     assert_eq!(app.local, LocalHostConfig::default());
     assert_eq!(app.folder, folder.path());
-    assert_eq!(app.worker_config(), Ok(None));
+    assert_eq!(app.worker_folder(), None);
 }
 
 #[test]
@@ -52,6 +59,8 @@ fn host_json_is_read_in_any_case_with_comments_and_settings() {
             "ServerName": "%NAME% server", "serverVersion": "2.1.0", "instructions": "Ask.", "encryptClientState": false,
             "messageOptions": {"useAbsoluteUriForEndpoint": true}, "system": {"webhookAuthorizationLevel": "anonymous"},
             "validateArguments": true, "detectPromptJson": false, "maxRequestBodyBytes": 1024,
+            "tasks": {"tools": ["mine_*", "dig"], "lifetime": "02:00:00", "answerAfter": "00:00:20"},
+            "HttpTools": {"Include": ["Get*"], "exclude": "GetAll", "openapi": "docs/api.yaml"},
         }},
         "functionTimeout": "00:10:00",
         "logging": {"logLevel": {"default": "Error", "Function.a": "Debug"}},
@@ -69,11 +78,44 @@ fn host_json_is_read_in_any_case_with_comments_and_settings() {
             validate_arguments: true,
             detect_prompt_json: false,
             max_request_body_bytes: 1024,
+            tasks: TaskConfig {
+                tools: NamePatterns::Matching(vec!["mine_*".to_owned(), "dig".to_owned()]),
+                lifetime: Duration::from_secs(7200),
+                answer_after: Some(Duration::from_secs(20)),
+            },
+            http_tools: HttpToolConfig {
+                include: NamePatterns::Matching(vec!["Get*".to_owned()]),
+                exclude: NamePatterns::Matching(vec!["GetAll".to_owned()]),
+                openapi: Some("docs/api.yaml".to_owned()),
+            },
         }
     );
     assert_eq!(app.host.function_timeout, Some(Duration::from_secs(600)));
     assert_eq!(app.host.log_levels.level("Function.a.User"), LogLevel::Debug);
     assert_eq!(app.host.log_levels.level("Function.b"), LogLevel::Error);
+}
+
+#[test]
+fn unknown_members_of_the_mcp_section_are_warnings() {
+    let host = r#"{"version": "2.0", "extensions": {"http": {"x": 1}, "mcp": {
+        "SERVERNAME": "s", "instruction": "i", "colour": 1,
+        "system": {"authorizationLevel": "System"}, "messageOptions": {"useAbsoluteUri": true}, "tasks": {"lifetimes": "01:00:00"}, "httpTools": {"includes": ["a"]}}}}"#;
+    let app = with_host(host).open(&[]).unwrap();
+    let told: Vec<String> = app.host.warnings.iter().map(ToString::to_string).collect();
+    let at = "host.json: extensions.mcp.";
+    let says = "is not a setting and has no effect\n  fix:";
+    let all = "the settings are serverName, serverVersion, instructions, encryptClientState, messageOptions, system, validateArguments, \
+               detectPromptJson, maxRequestBodyBytes, tasks, httpTools";
+    let expected = [
+        format!("{at}colour: {says} remove it; {all}"),
+        format!("{at}instruction: {says} write \"instructions\""),
+        format!("{at}messageOptions.useAbsoluteUri: {says} write \"useAbsoluteUriForEndpoint\""),
+        format!("{at}system.authorizationLevel: {says} write \"webhookAuthorizationLevel\""),
+        format!("{at}tasks.lifetimes: {says} write \"lifetime\""),
+        format!("{at}httpTools.includes: {says} write \"include\""),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(with_host(r#"{"version": "2.0"}"#).open(&[]).unwrap().host.warnings, []);
 }
 
 #[test]
@@ -85,9 +127,11 @@ fn settings_change_host_json() {
         ("AzureFunctionsJobHost__extensions__mcp__servername", "b"),
         ("AzureFunctionsJobHost__extensions__mcp__system__webhookAuthorizationLevel", "Anonymous"),
         ("AzureFunctionsJobHost__extensions__mcp__validateArguments", "true"),
+        ("AzureFunctionsJobHost__extensions__mcp__tasks__tools", "True"),
         ("AzureFunctionsJobHost__logging__logLevel__default", "Trace"),
     ])
     .unwrap();
+    assert_eq!(app.host.mcp.tasks.tools, NamePatterns::All);
     assert_eq!(app.host.mcp.server_name, "b");
     assert_eq!(app.host.mcp.webhook_authorization, WebhookAuthorization::Anonymous);
     assert!(app.host.mcp.validate_arguments);
@@ -99,7 +143,8 @@ fn settings_change_host_json() {
 fn every_mistake_in_host_json_is_reported_with_its_member() {
     let told = with_host(
         r#"{"version": "1.0", "functionTimeout": "5", "logging": {"logLevel": {"a": "loud"}},
-            "extensions": {"mcp": {"serverName": {}, "messageOptions": null, "system": {"webhookAuthorizationLevel": "function"}}},
+            "extensions": {"mcp": {"serverName": {}, "messageOptions": null, "system": {"webhookAuthorizationLevel": "function"},
+                "tasks": {"tools": [{}], "lifetime": "00:00:00"}}},
             "customHandler": {"description": {}, "port": "http"}}"#,
     )
     .refusal(&[]);
@@ -112,6 +157,10 @@ host.json: extensions.mcp.messageOptions: Message options cannot be null.
 host.json: extensions.mcp.serverName: must be text, not an object
 host.json: extensions.mcp.system.webhookAuthorizationLevel: "function" is not an authorization level
   fix: write System or Anonymous
+host.json: extensions.mcp.tasks.tools: contains a value that is not text
+  fix: give an array of texts
+host.json: extensions.mcp.tasks.lifetime: must be more than zero
+  fix: write it as hh:mm:ss, like 00:01:30
 host.json: functionTimeout: "5" is not a valid duration
   fix: write it as hh:mm:ss, like 00:01:30
 host.json: logging.logLevel.a: "loud" is not a log level
@@ -194,13 +243,9 @@ fn the_setting_chooses_the_runtime() {
     {
         assert_eq!(folder.open(&[("FUNCTIONS_WORKER_RUNTIME", name)]).unwrap().runtime, runtime);
     }
-    let told = folder.refusal(&[("FUNCTIONS_WORKER_RUNTIME", "dotnet-isolated")]);
-    assert!(
-        told.starts_with("FUNCTIONS_WORKER_RUNTIME is \"dotnet-isolated\": .NET apps are not supported"),
-        "{told}"
-    );
     let told = folder.refusal(&[("FUNCTIONS_WORKER_RUNTIME", "powershell")]);
     assert!(told.contains("has no worker for it\n  fix: set it to python, node, java or custom"), "{told}");
+    assert!(told.contains("Azure Functions Core Tools has it in the folder workers/powershell"), "{told}");
     let own = [("FUNCTIONS_WORKER_RUNTIME", "Go"), ("languageWorkers__go__workerDirectory", "w")];
     assert_eq!(folder.open(&own).unwrap().runtime, WorkerRuntime::Other("go".to_owned()));
     let told = folder.refusal(&[("FUNCTIONS_WORKER_RUNTIME", "custom")]);
@@ -232,10 +277,13 @@ fn the_runtime_is_inferred_from_the_files() {
             vec![("requirements.txt", ""), ("package.json", "")],
             "the app has both a requirements.txt and a package.json",
         ),
-        (vec![("My.csproj", "")], "the app has a My.csproj: .NET apps are not supported"),
+        (
+            vec![("My.csproj", "")],
+            "the app has a My.csproj: .NET apps are supported only if they are isolated",
+        ),
         (
             vec![("F/function.json", function("../bin/a.dll").as_str())],
-            "a function.json of the app names a .dll: .NET apps are not supported",
+            "a function.json of the app names a .dll: .NET apps are supported only if they are isolated",
         ),
     ] {
         let refusal = app(&files).refusal(&[]);
@@ -245,7 +293,7 @@ fn the_runtime_is_inferred_from_the_files() {
 
 #[test]
 fn a_custom_handler_is_a_program_of_the_app_or_of_the_path() {
-    let host = r#"{"version": "2.0", "configurationProfile": "mcp-custom-handler", "customHandler": {
+    let host = r#"{"version": "2.0", "customHandler": {
         "description": {"defaultExecutablePath": "bin/handler", "workingDirectory": "work", "arguments": ["%A%", "b"], "workerArguments": ["c"]},
         "enableForwardingHttpRequest": true, "http": {"enableProxying": true}, "port": "8080"}}"#;
     let folder = with_host(host).with("bin/handler", "");
@@ -261,7 +309,6 @@ fn a_custom_handler_is_a_program_of_the_app_or_of_the_path() {
     assert_eq!(handler.directory(folder.path()), folder.path().join("work"));
     let folder = folder.without("bin/handler");
     assert_eq!(handler.program(folder.path()), Path::new("bin/handler"));
-    assert_eq!(app.host.configuration_profile.as_deref(), Some("mcp-custom-handler"));
 }
 
 #[test]
@@ -288,13 +335,13 @@ fn functions_of_java_are_read_from_their_folders() {
 
 #[test]
 fn a_mistake_in_one_function_does_not_affect_the_others() {
-    let timer = r#"{"scriptFile": "gone.js", "bindings": [{"type": "timerTrigger", "name": "t"}]}"#;
+    let queue = r#"{"scriptFile": "gone.js", "bindings": [{"type": "queueTrigger", "name": "q"}]}"#;
     let good = format!(r#"{{"bindings": [{TOOL}], }}"#);
     let folder = Folder::app(&[
         ("package.json", "{}"),
         ("Good/function.json", &good),
         ("Good/index.js", ""),
-        ("Timer/function.json", timer),
+        ("Queue/function.json", queue),
         ("Broken/function.json", "{\n \"bindings\": [}"),
         ("NoBindings/function.json", r#"{"bindings": {}}"#),
         (
@@ -325,7 +372,7 @@ fn a_mistake_in_one_function_does_not_affect_the_others() {
             "Off: it is disabled in Off/function.json",
             "OffByName: it is disabled in OffByName/function.json",
             "OffBySetting: it is disabled by the setting AzureWebJobs.OffBySetting.Disabled",
-            "Timer: timerTrigger is not an MCP trigger; bindpost runs mcpToolTrigger, mcpResourceTrigger and mcpPromptTrigger",
+            "Queue: the trigger queueTrigger is not supported; bindpost runs mcpToolTrigger, mcpResourceTrigger, mcpPromptTrigger, httpTrigger and timerTrigger",
         ]
     );
     let told: Vec<String> =

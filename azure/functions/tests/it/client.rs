@@ -66,10 +66,12 @@ pub(crate) struct Client {
     pub(crate) heard: Vec<Value>,
     /// The minimum level of log messages, for stateless requests. Sessions set theirs by a request.
     pub(crate) log_level: Option<&'static str>,
+    /// Declares the tasks extension in stateless requests.
+    pub(crate) has_tasks: bool,
     pub(crate) answers: Answers,
     address: SocketAddr,
     /// The headers of every request.
-    headers: Vec<(&'static str, String)>,
+    pub(crate) headers: Vec<(&'static str, String)>,
     /// The path to post to, and the stream of HTTP+SSE for responses.
     endpoint: String,
     stream: Option<Events>,
@@ -99,6 +101,7 @@ impl Client {
             greeting: Value::Null,
             heard: Vec::new(),
             log_level: None,
+            has_tasks: false,
             answers: |method, _| panic!("the server asks for {method}"),
             address,
             headers: headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
@@ -111,7 +114,8 @@ impl Client {
             let mut stream = get(address, &format!("{PATH}/sse"), &headers).await;
             let (kind, data) = stream.event().await.unwrap();
             assert_eq!(kind, "endpoint");
-            client.endpoint = data;
+            // The address is relative to that of the stream.
+            client.endpoint = format!("{PATH}/{data}");
             client.stream = Some(stream);
         }
         match way {
@@ -143,12 +147,17 @@ impl Client {
             let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
             meta["io.modelcontextprotocol/protocolVersion"] = json!(self.way.revision());
             meta["io.modelcontextprotocol/clientInfo"] = info();
-            meta["io.modelcontextprotocol/clientCapabilities"] = capabilities();
+            let mut capabilities = capabilities();
+            if self.has_tasks {
+                capabilities["extensions"] = json!({"io.modelcontextprotocol/tasks": {}});
+            }
+            meta["io.modelcontextprotocol/clientCapabilities"] = capabilities;
             if let Some(level) = self.log_level {
                 meta["io.modelcontextprotocol/logLevel"] = json!(level);
             }
         }
-        let name = ["name", "uri"].iter().find_map(|name| params[*name].as_str().map(str::to_owned));
+        let name =
+            ["name", "uri", "taskId"].iter().find_map(|name| params[*name].as_str().map(str::to_owned));
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let mut headers = Vec::new();
         if self.way == Way::Alone {
@@ -195,6 +204,13 @@ impl Client {
             params["requestState"] = result["requestState"].clone();
         }
         panic!("{:?} {method}: the server does not stop asking", self.way);
+    }
+
+    /// Returns the text of the response to a request.
+    pub(crate) async fn response_text(&mut self, method: &str, params: Value) -> String {
+        let mut call = self.begin(method, params).await;
+        let events = call.events.as_mut().or(self.stream.as_mut()).unwrap();
+        events.event().await.expect("a response").1
     }
 
     /// Returns the result of a request that must succeed.
@@ -367,7 +383,10 @@ pub(crate) async fn send(
     let stream = within(TcpStream::connect(address)).await.unwrap();
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
-    let mut request = Request::builder().method(method).uri(path).header("host", address.to_string());
+    let mut request = Request::builder().method(method).uri(path);
+    if !headers.iter().any(|(name, _)| *name == "host") {
+        request = request.header("host", address.to_string());
+    }
     for (name, value) in headers {
         request = request.header(*name, value);
     }

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::client::{Client, Way};
+use crate::java_apps::built::BuiltApp;
 use crate::served::{Launch, Served};
 
 fn python(version: &str) -> Served {
@@ -74,7 +75,7 @@ fn expected_types() -> Vec<(String, Value)> {
     .to_vec()
 }
 
-fn arguments() -> Value {
+fn arguments_of_every_type() -> Value {
     json!({"text": "a", "whole": 1, "part": 0.5, "flag": true, "several": [1, 2]})
 }
 
@@ -90,7 +91,7 @@ async fn python_1_25() {
     let (types, required) = every_type(&mut client).await;
     assert_eq!(types, expected_types());
     assert_eq!(required, json!(["text", "whole", "part", "flag", "several"]));
-    assert_eq!(client.text("every_type", arguments()).await, "every_type a 1 0.5 True [1, 2] ");
+    assert_eq!(client.text("every_type", arguments_of_every_type()).await, "every_type a 1 0.5 True [1, 2] ");
 }
 
 #[tokio::test]
@@ -110,6 +111,103 @@ async fn node_4_16() {
     let (types, required) = every_type(&mut client).await;
     assert_eq!(types, expected_types());
     assert_eq!(required, json!(["text", "whole", "part", "flag", "several"]));
-    assert_eq!(client.text("every_type", arguments()).await, "every_type a 1 0.5 true 1,2 ");
+    assert_eq!(client.text("every_type", arguments_of_every_type()).await, "every_type a 1 0.5 true 1,2 ");
     assert_eq!(client.text("generic", json!({})).await, "generic");
+}
+
+const JAVA: &str = r#"
+package demo;
+import com.microsoft.azure.functions.annotation.*;
+import java.util.*;
+public class Functions {
+    public String greet(@McpToolTrigger(name = "greet", description = "Greets.") String context,
+            @McpToolProperty(name = "name", propertyType = "string", description = "Whom.", isRequired = true) String name,
+            @McpToolProperty(name = "times", propertyType = "integer", description = "How often.") Optional<Integer> times) {
+        return String.join(" ", Collections.nCopies(times.orElse(1), "Hello " + name + "!"));
+    }
+    public String everyType(@McpToolTrigger(name = "every_type", description = "Takes all.") String context,
+            @McpToolProperty(name = "text", propertyType = "string", description = "t", isRequired = true) String text,
+            @McpToolProperty(name = "whole", propertyType = "integer", description = "w", isRequired = true) long whole,
+            @McpToolProperty(name = "part", propertyType = "number", description = "p", isRequired = true) double part,
+            @McpToolProperty(name = "flag", propertyType = "boolean", description = "f", isRequired = true) boolean flag,
+            @McpToolProperty(name = "several", propertyType = "integer", description = "s", isRequired = true, isArray = true) List<Integer> several,
+            @McpToolProperty(name = "maybe", propertyType = "string", description = "m") String maybe) {
+        return "every_type " + text + " " + whole + " " + part + " " + flag + " " + several + " " + maybe;
+    }
+    public String about(@McpResourceTrigger(name = "context") String context) { return "About this app."; }
+    public static class Call { String uri; }
+    public String item(@McpResourceTrigger(name = "context") Call call) { return "The item " + call.uri + "."; }
+    public String review(@McpPromptTrigger(name = "review") String context, @McpPromptArgument(name = "code") String code) {
+        return "Review " + code;
+    }
+}
+"#;
+
+/// Returns the bindings that the Maven plugin writes for a tool: members that equal their default are left out.
+fn java_tool(name: &str, description: &str, properties: &[(&str, &str, &str, bool, bool)]) -> Vec<Value> {
+    let mut list = Vec::new();
+    let mut bindings = vec![Value::Null];
+    for (name, kind, description, required, is_array) in properties {
+        let mut members = json!({"propertyName": name, "propertyType": kind, "description": description});
+        if *required {
+            members["isRequired"] = json!(true);
+        }
+        if *is_array {
+            members["isArray"] = json!(true);
+        }
+        list.push(members.clone());
+        members["type"] = json!("mcpToolProperty");
+        members["direction"] = json!("in");
+        members["name"] = json!(name);
+        bindings.push(members);
+    }
+    bindings[0] = json!({
+        "type": "mcpToolTrigger", "direction": "in", "name": name, "toolName": name, "description": description,
+        "toolProperties": json!(list).to_string(),
+    });
+    bindings
+}
+
+/// The library has the annotations of tools. Those of resources and prompts are the declarations of the worker.
+#[tokio::test]
+async fn java_3_2() {
+    let greet = [("name", "string", "Whom.", true, false), ("times", "integer", "How often.", false, false)];
+    let every_type_properties = [
+        ("text", "string", "t", true, false),
+        ("whole", "integer", "w", true, false),
+        ("part", "number", "p", true, false),
+        ("flag", "boolean", "f", true, false),
+        ("several", "integer", "s", true, true),
+        ("maybe", "string", "m", false, false),
+    ];
+    let resource = |uri: &str, name: &str| json!({"type": "mcpResourceTrigger", "direction": "in", "name": "context", "uri": uri, "resourceName": name});
+    let mut about = resource("info://about", "about");
+    about["mimeType"] = json!("text/plain");
+    let arguments = json!([{"name": "code", "description": "What.", "required": true}]).to_string();
+    let review = json!({
+        "type": "mcpPromptTrigger", "direction": "in", "name": "review", "promptName": "review",
+        "promptArguments": arguments,
+    });
+    let code = json!({
+        "type": "mcpPromptArgument", "direction": "in", "name": "code", "argumentName": "code",
+        "description": "What.", "isRequired": true,
+    });
+    let app = BuiltApp::new()
+        .source("demo/Functions.java", JAVA)
+        .with_library()
+        .function("Greet", "demo.Functions.greet", &java_tool("greet", "Greets.", &greet))
+        .function(
+            "EveryType",
+            "demo.Functions.everyType",
+            &java_tool("every_type", "Takes all.", &every_type_properties),
+        )
+        .function("About", "demo.Functions.about", &[about])
+        .function("Item", "demo.Functions.item", &[resource("item://{id}", "item")])
+        .function("Review", "demo.Functions.review", &[review, code]);
+    let host = app.launch().await.serve();
+    let mut client = offers_and_runs_everything(&host).await;
+    let (types, required) = every_type(&mut client).await;
+    assert_eq!(types, expected_types());
+    assert_eq!(required, json!(["text", "whole", "part", "flag", "several"]));
+    assert_eq!(client.text("every_type", arguments_of_every_type()).await, "every_type a 1 0.5 true [1, 2] ");
 }

@@ -9,7 +9,15 @@ mod blobs;
 mod client;
 #[cfg(unix)]
 mod examples;
+#[cfg(target_os = "linux")]
+mod experimental;
 mod folder;
+#[cfg(unix)]
+mod http_functions;
+#[cfg(unix)]
+mod http_tools;
+#[cfg(unix)]
+mod java_apps;
 #[cfg(unix)]
 mod libraries;
 mod packages;
@@ -17,10 +25,23 @@ mod packages;
 mod scenarios;
 mod scratch;
 #[cfg(unix)]
+mod self_hosted;
+mod self_hosted_config;
+#[cfg(unix)]
+mod self_hosted_requests;
+#[cfg(unix)]
+mod self_hosted_starts;
+#[cfg(unix)]
 mod served;
 // Stub programs are shell scripts.
 #[cfg(unix)]
 mod setup;
+#[cfg(unix)]
+mod start_errors;
+#[cfg(unix)]
+mod start_warnings;
+#[cfg(unix)]
+mod timers;
 mod worker_config;
 // These tests use real processes and signals.
 #[cfg(target_os = "linux")]

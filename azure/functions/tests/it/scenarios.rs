@@ -2,7 +2,7 @@
 //! every way to talk to it. The scenarios include those of the extension's own end-to-end tests.
 
 /// Creates a test for each scenario and each fixture app.
-macro_rules! for_both_apps {
+macro_rules! for_all_apps {
     ($($scenario:ident),+ $(,)?) => {
         mod python {
             $(#[tokio::test]
@@ -16,6 +16,12 @@ macro_rules! for_both_apps {
                 super::$scenario(crate::served::Language::Node).await;
             })+
         }
+        mod java {
+            $(#[tokio::test]
+            async fn $scenario() {
+                super::$scenario(crate::served::Language::Java).await;
+            })+
+        }
     };
 }
 
@@ -26,4 +32,5 @@ mod failures;
 mod lists;
 mod results;
 mod running;
+mod tasks;
 mod transports;

@@ -27,6 +27,7 @@ const NODE_LIBRARY: &str = "4.16.5";
 pub(crate) enum Language {
     Python,
     Node,
+    Java,
 }
 
 /// An app that is about to be served: a copy of its folder, and its environment.
@@ -41,7 +42,7 @@ pub(crate) struct Launch {
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,
     pub(crate) report: AppReport,
-    folder: Scratch,
+    folder: Arc<Scratch>,
     end: DrainTrigger,
     thread: Option<JoinHandle<()>>,
 }
@@ -49,13 +50,10 @@ pub(crate) struct Served {
 impl Language {
     /// Returns the fixture app in this language, not served yet.
     pub(crate) fn launch(self) -> Launch {
-        let launch = Launch::copy_of(match self {
-            Language::Python => "tests/apps/python",
-            Language::Node => "tests/apps/node",
-        });
         match self {
-            Language::Python => launch.python(PYTHON_LIBRARY),
-            Language::Node => launch.node(NODE_LIBRARY),
+            Language::Python => Launch::copy_of("tests/apps/python").python(PYTHON_LIBRARY),
+            Language::Node => Launch::copy_of("tests/apps/node").node(NODE_LIBRARY),
+            Language::Java => Launch::packaged("tests/apps/java"),
         }
     }
 
@@ -63,9 +61,11 @@ impl Language {
     pub(crate) fn shared(self) -> Arc<Served> {
         static PYTHON: Mutex<Weak<Served>> = Mutex::new(Weak::new());
         static NODE: Mutex<Weak<Served>> = Mutex::new(Weak::new());
+        static JAVA: Mutex<Weak<Served>> = Mutex::new(Weak::new());
         let shared = match self {
             Language::Python => &PYTHON,
             Language::Node => &NODE,
+            Language::Java => &JAVA,
         };
         let mut shared = shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         shared.upgrade().unwrap_or_else(|| {
@@ -79,33 +79,84 @@ impl Language {
 impl Launch {
     /// Copies a folder. The path is relative to this crate's folder.
     pub(crate) fn copy_of(app: &str) -> Launch {
-        let folder = Scratch::new();
-        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join(app), folder.path());
+        let launch = Launch::of_files(&[]);
+        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join(app), launch.folder.path());
+        launch
+    }
+
+    /// Packages a project of Maven and copies the packaged app. The path is relative to this crate's folder.
+    pub(crate) fn packaged(app: &str) -> Launch {
+        let launch = Launch::of_files(&[]).java();
+        copy(&packages::maven(app), launch.folder.path());
+        launch
+    }
+
+    /// Creates a folder with these files.
+    pub(crate) fn of_files(files: &[(&str, &str)]) -> Launch {
         let path = std::env::var("PATH").unwrap();
-        Launch {
-            folder,
+        let launch = Launch {
+            folder: Scratch::new(),
             environment: vec![("PATH".to_owned(), path)],
             options: HostOptions { install: false, ..HostOptions::default() },
             door: AccessPolicy::default(),
-        }
+        };
+        files.iter().fold(launch, |launch, (name, text)| launch.file(name, text))
     }
 
     /// Runs it with this version of `azure-functions`.
     pub(crate) fn python(self, version: &str) -> Launch {
-        let python = packages::pip("azure-functions", version);
+        self.python_with(&[("azure-functions", version)])
+    }
+
+    /// Runs it with these packages from PyPI.
+    pub(crate) fn python_with(self, packages: &[(&str, &str)]) -> Launch {
+        let python = packages::pip(packages);
         self.setting("languageWorkers__python__defaultExecutablePath", python.to_str().unwrap())
+    }
+
+    /// Keeps the compiled worker for other tests.
+    pub(crate) fn java(self) -> Launch {
+        self.setting("XDG_CACHE_HOME", packages::cache().to_str().unwrap())
+    }
+
+    /// Runs it in the virtual environment of this interpreter.
+    pub(crate) fn virtual_env(self, python: &Path) -> Launch {
+        let folder = python.ancestors().nth(2).unwrap().to_owned();
+        self.setting("VIRTUAL_ENV", folder.to_str().unwrap())
     }
 
     /// Runs it with this version of `@azure/functions`.
     pub(crate) fn node(self, version: &str) -> Launch {
-        let package = packages::npm("@azure/functions", version);
-        let modules = package.ancestors().nth(2).unwrap();
-        symlink(modules, self.folder.path().join("node_modules")).unwrap();
+        self.node_with(&[("@azure/functions", version)])
+    }
+
+    /// Runs it with these packages from npm.
+    pub(crate) fn node_with(self, packages: &[(&str, &str)]) -> Launch {
+        symlink(packages::npm_modules(packages), self.folder.path().join("node_modules")).unwrap();
         self
+    }
+
+    /// Returns the path of a file in the folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     pub(crate) fn setting(mut self, name: &str, value: &str) -> Launch {
         self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Adds a file to the folder.
+    pub(crate) fn file(self, name: &str, text: &str) -> Launch {
+        let path = self.folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        self
+    }
+
+    /// Copies a file to the folder.
+    pub(crate) fn copy(self, file: &Path, name: &str) -> Launch {
+        fs::copy(file, self.folder.path().join(name)).unwrap();
         self
     }
 
@@ -114,8 +165,18 @@ impl Launch {
         self
     }
 
+    pub(crate) fn door(mut self, change: impl FnOnce(&mut AccessPolicy)) -> Launch {
+        change(&mut self.door);
+        self
+    }
+
     pub(crate) fn with_keys(mut self) -> Launch {
         self.door.keys = KeyRequirement::Always;
+        self
+    }
+
+    pub(crate) fn trusting_platform(mut self) -> Launch {
+        self.door.trusts_platform = true;
         self
     }
 
@@ -136,7 +197,25 @@ impl Launch {
             });
         });
         let (address, report, end) = told.recv().expect("the host starts");
-        Served { address, report, folder, end, thread: Some(thread) }
+        Served { address, report, folder: Arc::new(folder), end, thread: Some(thread) }
+    }
+}
+
+impl Launch {
+    /// Returns the error with which the app does not start.
+    pub(crate) async fn refusal(self) -> String {
+        let Launch { folder, environment, options, .. } = self;
+        let app = match App::open(folder.path(), environment) {
+            Ok(app) => app,
+            Err(error) => return error.to_string(),
+        };
+        match Host::start(app, options, &Silent).await {
+            Err(error) => error.to_string(),
+            Ok(host) => {
+                host.stop().await;
+                panic!("the app starts");
+            }
+        }
     }
 }
 
@@ -144,6 +223,11 @@ impl Served {
     /// Returns the path of a file in the app's folder.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// Stops the host. Returns the app's folder.
+    pub(crate) fn stop(self) -> Arc<Scratch> {
+        self.folder.clone()
     }
 
     pub(crate) async fn client(&self, way: Way) -> Client {

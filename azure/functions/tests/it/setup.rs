@@ -3,9 +3,13 @@
 
 mod interrupted;
 mod java;
+mod java_projects;
+mod java_worker;
 mod node;
 mod packages;
 mod python;
+mod python_versions;
+mod server;
 mod virtual_env;
 
 use std::ffi::OsString;
@@ -102,6 +106,8 @@ struct Preparation {
     app: PathBuf,
     install: bool,
     executable: Option<PathBuf>,
+    built_in_worker: bool,
+    java_folders: Vec<PathBuf>,
     time_limit: Duration,
     environment: Vec<(&'static str, OsString)>,
 }
@@ -110,6 +116,7 @@ struct Outcome {
     result: Result<PreparedApp, SetupError>,
     /// The steps that completed.
     steps: Vec<String>,
+    started: Vec<String>,
     output: Vec<String>,
 }
 
@@ -122,6 +129,8 @@ impl Preparation {
             app: app.0.clone(),
             install,
             executable,
+            built_in_worker: true,
+            java_folders: Vec::new(),
             time_limit,
             environment: vec![("PATH", path)],
         }
@@ -134,6 +143,18 @@ impl Preparation {
 
     fn executable(mut self, path: impl Into<PathBuf>) -> Self {
         self.executable = Some(path.into());
+        self
+    }
+
+    /// Prepares the app for a public worker.
+    fn public_worker(mut self) -> Self {
+        self.built_in_worker = false;
+        self
+    }
+
+    /// Sets the folder with installations of Java, instead of those of the system.
+    fn java_folder(mut self, folder: PathBuf) -> Self {
+        self.java_folders.push(folder);
         self
     }
 
@@ -156,20 +177,23 @@ impl Preparation {
         let mut options = SetupOptions::new(&lookup);
         options.install = self.install;
         options.executable = self.executable.clone();
+        options.built_in_worker = self.built_in_worker;
+        options.java_folders = self.java_folders.clone();
         options.time_limit = self.time_limit;
         let result = prepare(self.runtime, &self.app, &options, &kept).await;
-        let steps = kept.done.into_inner().unwrap();
-        if result.is_ok() {
-            assert_eq!(kept.started.into_inner().unwrap(), steps);
-        }
-        Outcome { result, steps, output: kept.output.into_inner().unwrap() }
+        let [steps, started, output] =
+            [kept.done, kept.started, kept.output].map(|lines| lines.into_inner().unwrap());
+        Outcome { result, steps, started, output }
     }
 
-    /// Runs and expects success.
+    /// Runs and expects success, of every step.
     async fn ready(self) -> (PreparedApp, Vec<String>) {
         let outcome = self.run().await;
         match outcome.result {
-            Ok(prepared) => (prepared, outcome.steps),
+            Ok(prepared) => {
+                assert_eq!(outcome.started, outcome.steps);
+                (prepared, outcome.steps)
+            }
             Err(error) => panic!("{error}\nfix: {:?}", error.fix()),
         }
     }

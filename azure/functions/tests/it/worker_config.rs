@@ -88,7 +88,9 @@ fn unsupported_versions_and_machines_are_reported() {
         told.contains("description.supportedRuntimeVersions: 2.7 is not supported for language python"),
         "{told}"
     );
-    assert!(told.contains("fix: set FUNCTIONS_WORKER_RUNTIME_VERSION to one of 3.10, 3.11"), "{told}");
+    let fix =
+        "fix: run the app with one of 3.10, 3.11, or set FUNCTIONS_WORKER_RUNTIME_VERSION to one of them";
+    assert!(told.contains(fix), "{told}");
     let told = read(&folder, &[("FUNCTIONS_WORKER_RUNTIME_VERSION", "3.10")]).unwrap_err();
     assert!(told.contains("3.10/LINUX/X64/worker.py does not exist"), "{told}");
     let moon = HostPlatform { os: "MOON".to_owned(), architecture: "Z".to_owned() };
@@ -133,7 +135,7 @@ fn settings_name_and_change_the_worker_of_an_app() {
     let path = worker.path().join(format!("3.11/{}/{}/worker.py", machine.os, machine.architecture));
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, "").unwrap();
-    let config = app.worker_config().unwrap().unwrap();
+    let config = app.worker_config(&app.worker_folder().unwrap(), None).unwrap();
     assert_eq!(config.executable, "/venv/bin/python");
     assert_eq!(config.arguments, ["-X", "no_debug_ranges", "-u", "-O"]);
     assert_eq!(config.worker_path, Some(path));
@@ -146,15 +148,57 @@ fn a_folder_of_workers_has_one_folder_for_each_language() {
         r#"{"description": {"language": "python", "defaultExecutablePath": "p"}}"#,
     )]);
     let open = |directory: &str| {
-        app.open(&[("languageWorkers__workersDirectory", directory)]).unwrap().worker_config()
+        let app = app.open(&[("languageWorkers__workersDirectory", directory)]).unwrap();
+        app.worker_config(&app.worker_folder().unwrap(), None)
     };
-    let config = open("workers").unwrap().unwrap();
+    let config = open("workers").unwrap();
     assert_eq!((config.directory, config.executable.as_str()), (app.path().join("workers/python"), "p"));
     let told = open("elsewhere").unwrap_err().to_string();
     assert!(
         told.contains("worker.config.json: does not exist, so this folder is not a worker\n  fix: "),
         "{told}"
     );
+}
+
+#[test]
+fn the_version_in_the_path_is_that_of_the_interpreter_unless_a_setting_has_another() {
+    let app = Folder::app(&[]);
+    let worker = Folder::new().with("worker.config.json", PYTHON);
+    let machine = HostPlatform::current();
+    let script = |version: &str| format!("{version}/{}/{}/worker.py", machine.os, machine.architecture);
+    let worker = worker.with(&script("3.10"), "").with(&script("3.11"), "");
+    for (set, interpreter, expected) in [
+        (None, Some("3.10.4"), "3.10"),
+        (Some(""), Some("3.10.4"), "3.10"),
+        (None, None, "3.11"),
+        (Some("3.11"), Some("3.10.4"), "3.11"),
+    ] {
+        let set: Vec<(&str, &str)> =
+            set.map(|version| ("functions_worker_runtime_version", version)).into_iter().collect();
+        let config = app.open(&set).unwrap().worker_config(worker.path(), interpreter).unwrap();
+        assert_eq!(config.worker_path, Some(worker.path().join(script(expected))));
+        assert_eq!(config.runtime_version.as_deref(), Some(expected));
+    }
+    let told = app.open(&[]).unwrap().worker_config(worker.path(), Some("3.13.1")).unwrap_err().to_string();
+    assert!(told.contains("3.13 is not supported for language python"), "{told}");
+    assert_eq!(WorkerRuntime::Node.short_version("20.20.2"), "20");
+
+    // Conditions of profiles use the same version.
+    let app = Folder::app(&[]).without("function_app.py").with("pom.xml", "");
+    let config = app.open(&[]).unwrap().worker_config(java().path(), Some("21.0.2")).unwrap();
+    assert!(config.is_disabled);
+}
+
+#[test]
+fn a_worker_of_another_language_is_rejected() {
+    let app = Folder::app(&[]).open(&[]).unwrap();
+    let worker = java();
+    assert_eq!(app.worker_folder_in(worker.path()), worker.path());
+    let told = app.worker_config(worker.path(), None).unwrap_err().to_string();
+    let file = worker.path().join("worker.config.json").display().to_string();
+    let says = "description.language: is java, but the language of the app is python\n  fix: pass the folder of a python \
+                worker, or a folder that has python/worker.config.json";
+    assert_eq!(told, format!("{file}: {says}"));
 }
 
 #[test]

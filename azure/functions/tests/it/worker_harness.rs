@@ -93,6 +93,7 @@ pub(crate) fn script(functions: &[(&str, &[Step])]) -> Script {
 pub(crate) fn launch(framing: Framing, scratch: &Scratch, mut script: Script) -> WorkerLaunch {
     script.notes = scratch.path();
     WorkerLaunch {
+        has_unix_sockets: true,
         launcher: Vec::new(),
         program: std::env::current_exe().unwrap().into(),
         arguments: ["--exact", "--nocapture", "--test-threads=1", "--"].map(Into::into).to_vec(),
@@ -178,10 +179,12 @@ pub(crate) fn function(name: &str, id: &str, source: FunctionSource) -> Arc<Func
             tool: serde_json::from_value(tool).unwrap(),
             required: Vec::new(),
             uses_result_schema: false,
+            task_support: None,
         }),
         inputs: Vec::new(),
         outputs: Vec::new(),
         source,
+        warnings: Vec::new(),
     })
 }
 
@@ -196,6 +199,7 @@ impl Running {
             metadata: Vec::new(),
             trace_parent: None,
             trace_state: None,
+            stream: None,
         }
     }
 

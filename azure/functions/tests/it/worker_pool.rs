@@ -155,7 +155,8 @@ async fn a_failed_start_has_a_reason() {
     assert!(hung.contains("did not connect to the host within 0.3 s") && hung.contains("waiting"), "{hung}");
 
     let failed = start(|it| it.index_failure = Some("ImportError: x".into()), quick()).await;
-    assert!(failed.contains("could not list its functions: ImportError: x"), "{failed}");
+    assert!(failed.starts_with("the worker could not list its functions\n"), "{failed}");
+    assert!(failed.ends_with("\n  ImportError: x"), "{failed}");
     assert!(!failed.contains("/some/place"), "{failed}");
 
     let scratch = Scratch::new();

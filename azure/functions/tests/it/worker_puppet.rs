@@ -50,6 +50,7 @@ pub(crate) fn launch(framing: Framing, scratch: &Scratch, processes: usize) -> W
         arguments: ["-c", script, "worker"].map(Into::into).to_vec(),
         worker_path: None,
         framing,
+        has_unix_sockets: true,
         app_directory: scratch.path(),
         worker_directory: scratch.path(),
         environment: Vec::new(),
@@ -115,6 +116,7 @@ impl Stage {
             metadata: Vec::new(),
             trace_parent: None,
             trace_state: None,
+            stream: None,
         };
         let workers = self.workers.clone();
         let logs = Arc::new(std::sync::Mutex::new(Vec::new()));

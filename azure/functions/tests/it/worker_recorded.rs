@@ -128,6 +128,7 @@ impl Recorded {
             metadata: vec![("mcpsessionid".into(), Datum::Text("sess-1".into()))],
             trace_parent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
             trace_state: None,
+            stream: None,
         };
         let mut logs = Vec::new();
         let outcome = self.workers.invoke(invocation, LONG, |log| logs.push(log)).await;

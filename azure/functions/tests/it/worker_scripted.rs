@@ -24,6 +24,8 @@ pub(crate) struct Script {
     pub(crate) capabilities: BTreeMap<String, String>,
     /// The steps of each function. Its name is also its id.
     pub(crate) functions: BTreeMap<String, Vec<Step>>,
+    /// The binding of every function, as JSON. Defaults to a tool trigger without a name.
+    pub(crate) binding: Option<String>,
     /// Functions that cannot be loaded, with the error.
     pub(crate) load_failures: BTreeMap<String, String>,
     pub(crate) index_failure: Option<String>,
@@ -67,6 +69,8 @@ pub(crate) enum Step {
     Fail(String),
     Cancelled,
     Return(String),
+    /// Returns this text as JSON.
+    ReturnJson(String),
     /// Returns a text of this many bytes.
     ReturnSize(usize),
     /// Returns a list of the inputs and their kinds.
@@ -270,6 +274,11 @@ impl Playing {
                     self.say(&id, Content::FunctionMetadataResponse(self.index()));
                 }
                 Some(Content::FunctionLoadRequest(request)) => {
+                    let bindings = request.metadata.iter().flat_map(|metadata| &metadata.bindings);
+                    let mut kinds: Vec<_> =
+                        bindings.map(|(name, info)| format!("{name}={}", info.r#type)).collect();
+                    kinds.sort();
+                    note(&self.script.notes, "loads", &kinds.join(" "));
                     let result = match self.script.load_failures.get(&request.function_id) {
                         Some(message) => failure(message),
                         None => success(),
@@ -324,7 +333,9 @@ impl Playing {
             name: name.clone(),
             function_id: name.clone(),
             language: "scripted".into(),
-            raw_bindings: vec![r#"{"type":"mcpToolTrigger","name":"context","direction":"IN"}"#.into()],
+            raw_bindings: vec![self.script.binding.clone().unwrap_or_else(|| {
+                r#"{"type":"mcpToolTrigger","name":"context","direction":"IN"}"#.to_owned()
+            })],
             properties: HashMap::from([("worker_indexed".into(), "True".into())]),
             ..RpcFunctionMetadata::default()
         });
@@ -383,6 +394,9 @@ impl Playing {
                     response.result = Some(StatusResult { status: 2, ..StatusResult::default() })
                 }
                 Step::Return(value) => response.return_value = text(value),
+                Step::ReturnJson(value) => {
+                    response.return_value = Some(TypedData { data: Some(Data::Json(value.clone())) });
+                }
                 Step::ReturnSize(size) => response.return_value = text("x".repeat(*size)),
                 Step::ReturnPid => response.return_value = text(std::process::id().to_string()),
                 Step::ReturnInputs => response.return_value = text(inputs(&request)),

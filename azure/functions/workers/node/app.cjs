@@ -25,6 +25,8 @@ class App {
   functions = new Map();
   hooks = { appStart: [], appTerminate: [], preInvocation: [], postInvocation: [], log: [] };
   model = null;
+  /** The address of the library's server for HTTP functions that stream, if the app enables it. */
+  httpUri = undefined;
   #hookData = {};
   #package = {};
   #send;
@@ -68,8 +70,8 @@ class App {
       if (this.functions.size === 0 && this.#strayRejection !== null) {
         throw this.#explain(this.#strayRejection.reason, null);
       }
-      // This call makes the library close app.setup(). Its result concerns only HTTP.
-      await this.model?.getCapabilities?.({});
+      // This call makes the library close app.setup(), and start its server if HTTP functions stream.
+      this.httpUri = (await this.model?.getCapabilities?.({}))?.HttpUri;
     } finally {
       this.#isStarting = false;
     }

@@ -38,7 +38,7 @@ class Invocation {
     const { invocationId } = this;
     let response;
     try {
-      decodeRequest(this.request);
+      decodeRequest(this.request, this.#app.httpUri !== undefined);
       const { outputData, returnValue } = await this.#respond(model.getInvocationModel(this), callback);
       response = {
         invocationId,
@@ -180,14 +180,17 @@ function parsed(text) {
 
 // Bytes are base64 on the wire and Buffers in the programming models.
 
-function decodeRequest(request) {
+function decodeRequest(request, streamsHttp) {
   request.inputData ??= [];
   for (const input of request.inputData) decodeData(input.data);
+  // The library reads the parameters of a streamed HTTP request from the metadata, as strings.
+  if (streamsHttp && request.inputData.some((input) => input.data?.http !== undefined)) return;
   for (const key in request.triggerMetadata) decodeData(request.triggerMetadata[key]);
 }
 
 function decodeData(data) {
   if (data === undefined) return;
+  if (data.http !== undefined) return decodeRequestBody(data.http);
   const { string } = data;
   if (string !== undefined) {
     // Models try to parse every string as JSON. Quoting a short string is cheaper than a failed parse.
@@ -199,12 +202,22 @@ function decodeData(data) {
   else if (data.stream !== undefined) data.stream = Buffer.from(data.stream, 'base64');
 }
 
+/** Decodes the body of an HTTP request. Models expect every map and a body. */
+function decodeRequestBody(http) {
+  http.headers ??= {};
+  http.query ??= {};
+  http.params ??= {};
+  http.body ??= {};
+  if (http.body.bytes !== undefined) http.body.bytes = Buffer.from(http.body.bytes, 'base64');
+}
+
 function encodeOutput({ name, data }) {
   return { name, data: encodeData(data) };
 }
 
 function encodeData(data) {
   if (data == null) return undefined;
+  if (data.http !== undefined) return { http: encodeResponse(data.http) };
   if (data.bytes !== undefined) {
     const { buffer, byteOffset, byteLength } = data.bytes;
     return { bytes: Buffer.from(buffer, byteOffset, byteLength).toString('base64') };
@@ -213,6 +226,17 @@ function encodeData(data) {
   if (data.int !== undefined && !Number.isSafeInteger(data.int)) return { double: data.int };
   if (data.double !== undefined && !Number.isFinite(data.double)) return { string: String(data.double) };
   return data;
+}
+
+const SAME_SITE = { none: 0, lax: 1, strict: 2, explicitNone: 3 };
+
+function encodeResponse({ statusCode, headers, cookies, body }) {
+  return {
+    statusCode: String(statusCode ?? ''),
+    headers,
+    cookies: cookies?.map((cookie) => ({ ...cookie, sameSite: SAME_SITE[cookie.sameSite] ?? 0 })),
+    body: encodeData(body),
+  };
 }
 
 module.exports = { Invocation };

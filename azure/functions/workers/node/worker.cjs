@@ -20,6 +20,9 @@ const CAPABILITIES = {
   WorkerStatus: 'true',
   HandlesWorkerTerminateMessage: 'true',
   HandlesInvocationCancelMessage: 'true',
+  RawHttpBodyBytes: 'true',
+  RpcHttpBodyOnly: 'true',
+  RpcHttpTriggerMetadataRemoved: 'true',
 };
 
 const MESSAGES = {
@@ -133,7 +136,8 @@ async function load({ functionId, metadata = {} }, requestId) {
   } catch (error) {
     result = failed(error);
   }
-  channel.send({ requestId, functionLoadResponse: { functionId, result } });
+  // Requests of HTTP functions that stream are forwarded to this address. The host needs it before the first call.
+  channel.send({ requestId, functionLoadResponse: { functionId, result, httpUri: app.httpUri } });
 }
 
 async function invoke(request, requestId) {

@@ -74,8 +74,9 @@ impl WorkerGeneration {
                     Some(folder) => Arc::clone(folder),
                     None => Arc::new(PrivateFolder::create().map_err(WorkerStartError::Listen)?),
                 };
+                let socket_folder = launch.has_unix_sockets.then(|| folder.path());
                 let (listener, address) =
-                    SocketListener::bind(folder.path()).await.map_err(WorkerStartError::Listen)?;
+                    SocketListener::bind(socket_folder).await.map_err(WorkerStartError::Listen)?;
                 launch.folder = Some(folder);
                 (ConnectAddress::Frames(address), tokio::spawn(listener.serve(Arc::clone(&arrivals))))
             }
@@ -239,7 +240,8 @@ impl StartingWorker<'_> {
     fn refused(&self, step: StartStep, failure: WorkerFailure) -> WorkerStartError {
         let WorkerFailure { message, stack } = failure;
         let command = self.generation.launch.display_command();
-        WorkerStartError::Refused { command, step, message, stack, console: self.console.tail() }
+        tracing::debug!(target: "worker", "the worker that could not {step} is `{command}`");
+        WorkerStartError::Refused { step, message, stack, console: self.console.tail() }
     }
 }
 

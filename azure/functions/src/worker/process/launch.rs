@@ -22,6 +22,8 @@ pub struct WorkerLaunch {
     /// The file that the interpreter runs.
     pub worker_path: Option<PathBuf>,
     pub framing: Framing,
+    /// Whether the interpreter can connect to unix sockets. If not, our own worker connects on the loopback interface.
+    pub has_unix_sockets: bool,
     /// The app folder. It is the working directory of the workers.
     pub app_directory: PathBuf,
     /// The folder of the worker's files.
@@ -137,6 +139,7 @@ mod tests {
             arguments: vec!["-jar".into()],
             worker_path: Some("worker.jar".into()),
             framing: Framing::Grpc,
+            has_unix_sockets: true,
             app_directory: "/app".into(),
             worker_directory: "/worker".into(),
             environment: Vec::new(),

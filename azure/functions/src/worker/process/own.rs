@@ -7,10 +7,14 @@ use std::sync::Arc;
 
 use super::private_folder::PrivateFolder;
 
-// `PYTHON` and `NODE`: every file of `workers/`, found by build.rs.
+/// The name of a file and its content.
+pub(crate) type BundledFile = (&'static str, &'static [u8]);
+
+// `PYTHON`, `NODE`, `JAVA_SOURCES`: every file of `workers/`, found by build.rs. `JAVA_CLASSES`: the compiled Java worker,
+// if the program was built with it.
 include!(concat!(env!("OUT_DIR"), "/own_workers.rs"));
 
-/// A language worker that is part of this program.
+/// A language worker that is part of this program and runs without being compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BundledWorker {
     Python,

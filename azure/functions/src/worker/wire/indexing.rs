@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use super::proto::binding_info;
 use super::proto::{BindingInfo, FunctionLoadRequest, RpcFunctionMetadata, StatusResult, status_result};
-use crate::function::{BindingDirection, DataType, Function};
+use crate::app::POWERSHELL;
+use crate::function::{BindingDirection, DataType, Function, Trigger};
 
 /// The functions that a worker found in the app.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +76,36 @@ pub(crate) fn failure(result: Option<StatusResult>) -> Option<WorkerFailure> {
     Some(WorkerFailure { message, stack: exception.stack_trace })
 }
 
+/// Returns the kind of a binding as the worker is told it.
+///
+/// The PowerShell worker sends only the values of output bindings, except for functions of some triggers of Durable
+/// Functions: it returns what they write to the pipeline. A tool without outputs would otherwise return nothing.
+fn wire_kind<'a>(language: &str, kind: &'a str) -> &'a str {
+    let is_mcp = |kind: &str| {
+        ["mcpToolTrigger", "mcpResourceTrigger", "mcpPromptTrigger"]
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(kind))
+    };
+    match language.eq_ignore_ascii_case(POWERSHELL) && is_mcp(kind) {
+        true => "activityTrigger",
+        false => kind,
+    }
+}
+
+/// The name of the binding of a return value.
+const RESULT: &str = "$return";
+
+/// Returns the binding of the return value, which function.json does not have for MCP triggers. Java workers up to 2.17
+/// drop the return value of a function without it.
+fn result_binding(function: &Function) -> Option<BindingInfo> {
+    let has_result = matches!(function.trigger, Trigger::Tool(_) | Trigger::Resource(_) | Trigger::Prompt(_));
+    (has_result && function.source.language == "java").then(|| BindingInfo {
+        r#type: "mcpResult".to_owned(),
+        direction: binding_info::Direction::Out.into(),
+        ..BindingInfo::default()
+    })
+}
+
 /// Creates the request to load a function.
 pub(crate) fn load_request(function: &Function) -> FunctionLoadRequest {
     let source = &function.source;
@@ -91,13 +122,17 @@ pub(crate) fn load_request(function: &Function) -> FunctionLoadRequest {
             DataType::Stream => binding_info::DataType::Stream,
         };
         let info = BindingInfo {
-            r#type: binding.kind.clone(),
+            r#type: wire_kind(&source.language, &binding.kind).to_owned(),
             direction: direction.into(),
             data_type: data_type.into(),
             properties: HashMap::new(),
         };
         (binding.name.clone(), info)
     });
+    let mut bindings: HashMap<String, BindingInfo> = bindings.collect();
+    if let Some(result) = result_binding(function) {
+        bindings.entry(RESULT.to_owned()).or_insert(result);
+    }
     FunctionLoadRequest {
         function_id: function.id.clone(),
         metadata: Some(RpcFunctionMetadata {
@@ -107,10 +142,41 @@ pub(crate) fn load_request(function: &Function) -> FunctionLoadRequest {
             script_file: source.script_file.clone(),
             entry_point: source.entry_point.clone(),
             language: source.language.clone(),
-            bindings: bindings.collect(),
+            bindings,
             properties: source.properties.clone(),
             ..RpcFunctionMetadata::default()
         }),
         managed_dependency_enabled: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::function::FunctionSource;
+
+    fn loaded(language: &str, bindings: &[Value]) -> Vec<(String, String)> {
+        let source = FunctionSource { language: language.to_owned(), ..FunctionSource::default() };
+        let function = Function::from_bindings("f", "f", source, bindings, &|_| None).unwrap();
+        let bindings = load_request(&function).metadata.unwrap().bindings;
+        let mut bindings: Vec<(String, String)> =
+            bindings.into_iter().map(|(name, binding)| (name, binding.r#type)).collect();
+        bindings.sort();
+        bindings
+    }
+
+    #[test]
+    fn the_result_of_a_java_function_has_a_binding() {
+        let pair = |name: &str, kind: &str| (name.to_owned(), kind.to_owned());
+        let tool = json!({"type": "mcpToolTrigger", "name": "c", "toolName": "t"});
+        let (result, trigger) = (pair("$return", "mcpResult"), pair("c", "mcpToolTrigger"));
+        assert_eq!(loaded("java", std::slice::from_ref(&tool)), [result, trigger.clone()]);
+        assert_eq!(loaded("python", std::slice::from_ref(&tool)), std::slice::from_ref(&trigger));
+        let blob = json!({"type": "blob", "direction": "out", "name": "$return", "path": "kept/b"});
+        assert_eq!(loaded("java", &[tool, blob]), [pair("$return", "blob"), trigger]);
+        let timer = json!({"type": "timerTrigger", "name": "t", "schedule": "* * * * * *"});
+        assert_eq!(loaded("java", &[timer]), [pair("t", "timerTrigger")]);
     }
 }

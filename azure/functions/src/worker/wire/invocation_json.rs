@@ -8,7 +8,7 @@ use super::proto::status_result::Status;
 use super::proto::typed_data::Data;
 use super::proto::{InvocationResponse, StatusResult, TypedData};
 use super::typed_data;
-use crate::datum::Datum;
+use crate::datum::{Datum, HttpRequestData};
 use crate::invocation::Invocation;
 
 /// Writes the request message of an invocation. The result equals that of `message.rs`, but texts are
@@ -56,9 +56,20 @@ pub(crate) fn likely_size(invocation: &Invocation) -> usize {
         Datum::Text(text) | Datum::Json(text) => text.len() + text.len() / 4 + 64,
         // Bytes are encoded as base64.
         Datum::Bytes(bytes) => bytes.len() / 3 * 4 + 64,
-        Datum::Nothing | Datum::Int(_) | Datum::Double(_) => 64,
+        Datum::HttpRequest(request) => likely_http_size(request),
+        Datum::Nothing | Datum::Int(_) | Datum::Double(_) | Datum::HttpResponse(_) => 64,
     });
     values.sum::<usize>() + 384
+}
+
+fn likely_http_size(request: &HttpRequestData) -> usize {
+    let pairs = request.headers.iter().chain(&request.query).chain(&request.params);
+    let body = match &request.body {
+        Datum::Text(text) => text.len() + text.len() / 4,
+        Datum::Bytes(bytes) => bytes.len() / 3 * 4,
+        _ => 0,
+    };
+    pairs.map(|(name, value)| name.len() + value.len() + 8).sum::<usize>() + request.url.len() + body + 192
 }
 
 /// Writes a value. `wire` converts values that are neither text nor JSON.
@@ -129,13 +140,21 @@ mod tests {
 
     fn function(id: String) -> Arc<Function> {
         let (parameter, tool, required) = (String::new(), Tool::default(), Vec::new());
+        let (uses_result_schema, task_support) = (false, None);
         Arc::new(Function {
             name: String::new(),
             id,
-            trigger: Trigger::Tool(ToolTrigger { parameter, tool, required, uses_result_schema: false }),
+            trigger: Trigger::Tool(ToolTrigger {
+                parameter,
+                tool,
+                required,
+                uses_result_schema,
+                task_support,
+            }),
             inputs: Vec::new(),
             outputs: Vec::new(),
             source: FunctionSource::default(),
+            warnings: Vec::new(),
         })
     }
 
@@ -192,6 +211,7 @@ mod tests {
                 metadata: metadata.into_iter().collect(),
                 trace_parent: traced.then(|| texts.2.clone()),
                 trace_state: traced.then_some(texts.2),
+                stream: None,
             };
             let mut written = Vec::new();
             push_request(&mut written, &invocation);

@@ -3,9 +3,11 @@
 //! A part may have two bytes on the wire and some hundred in memory. Without this limit, a message of the
 //! maximum size could need more than a hundred times its size in memory.
 
+use std::collections::BTreeMap;
+
 use bytes::Buf as _;
 use prost::encoding::{WireType, decode_key, decode_varint};
-use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
 /// The maximum number of elements in the lists of one message. Responses have a few outputs, and apps
 /// some hundred functions.
@@ -19,7 +21,11 @@ struct MessageShape(&'static [(u32, &'static MessageShape)]);
 
 static PLAIN: MessageShape = MessageShape(&[]);
 /// Lists of bytes and of strings.
-static TYPED_DATA: MessageShape = MessageShape(&[(8, &PLAIN), (9, &PLAIN)]);
+static BODY: MessageShape = MessageShape(&[(8, &PLAIN), (9, &PLAIN)]);
+/// A body. Maps and cookies are fields of the message itself. HTTP within a body is not counted, because the decoder
+/// limits the depth.
+static HTTP: MessageShape = MessageShape(&[(4, &BODY)]);
+static TYPED_DATA: MessageShape = MessageShape(&[(5, &HTTP), (8, &PLAIN), (9, &PLAIN)]);
 static PARAMETER: MessageShape = MessageShape(&[(2, &TYPED_DATA)]);
 static FUNCTION: MessageShape = MessageShape(&[(6, &PLAIN), (16, &PLAIN)]);
 static LOAD_REQUEST: MessageShape = MessageShape(&[(2, &FUNCTION)]);
@@ -97,6 +103,30 @@ pub(crate) fn deserialize_limited_list<'de, D: Deserializer<'de>, T: Deserialize
     deserializer.deserialize_seq(LimitedListVisitor(std::marker::PhantomData))
 }
 
+/// Deserializes a JSON object up to the limit.
+pub(crate) fn deserialize_limited_map<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, T>, D::Error> {
+    struct LimitedMapVisitor<T>(std::marker::PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for LimitedMapVisitor<T> {
+        type Value = BTreeMap<String, T>;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<BTreeMap<String, T>, A::Error> {
+            let mut entries = BTreeMap::new();
+            while let Some((name, value)) = map.next_entry()? {
+                if entries.len() == MAX_PARTS {
+                    return Err(A::Error::custom(TooManyParts));
+                }
+                entries.insert(name, value);
+            }
+            Ok(entries)
+        }
+    }
+    deserializer.deserialize_map(LimitedMapVisitor(std::marker::PhantomData))
+}
+
 #[cfg(test)]
 mod tests {
     use prost::Message as _;
@@ -135,6 +165,14 @@ mod tests {
             message(Content::FunctionLoadResponseCollection(FunctionLoadResponseCollection {
                 function_load_responses: vec![FunctionLoadResponse::default(); length],
             })),
+            answer(value(Data::Http(Box::new(RpcHttp {
+                headers: (0..length).map(|number| (number.to_string(), String::new())).collect(),
+                ..Default::default()
+            })))),
+            answer(value(Data::Http(Box::new(RpcHttp {
+                cookies: vec![RpcHttpCookie::default(); length],
+                ..Default::default()
+            })))),
             answer(value(Data::CollectionString(CollectionString { string: vec![String::new(); length] }))),
             answer(value(Data::CollectionBytes(CollectionBytes { bytes: vec![Default::default(); length] }))),
         ]

@@ -81,11 +81,11 @@ pub(crate) enum SocketListener {
 }
 
 impl SocketListener {
-    /// Listens on a unix socket in the folder, or on loopback if unix sockets are not available. Returns the
-    /// value of `--socket`.
-    pub(crate) async fn bind(folder: &Path) -> io::Result<(Self, String)> {
+    /// Listens on a unix socket in the folder, or on loopback if there is no folder or unix sockets are not available.
+    /// Returns the value of `--socket`.
+    pub(crate) async fn bind(folder: Option<&Path>) -> io::Result<(Self, String)> {
         #[cfg(unix)]
-        {
+        if let Some(folder) = folder {
             // Several generations of an app's workers may share the folder.
             let mut name = uuid::Uuid::new_v4().simple().to_string();
             name.truncate(8);

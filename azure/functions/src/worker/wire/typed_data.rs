@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use super::http_data;
 use super::parts;
 use super::proto::typed_data::Data;
 use super::proto::{CollectionBytes, CollectionSInt64, TypedData};
@@ -24,6 +25,9 @@ pub(crate) fn encode_input(datum: Datum) -> TypedData {
             Datum::Bytes(bytes) => Some(Data::Bytes(bytes)),
             Datum::Int(number) => Some(Data::Int(number)),
             Datum::Double(number) => Some(Data::Double(number)),
+            Datum::HttpRequest(request) => Some(Data::Http(Box::new(http_data::encode_request(*request)))),
+            // Functions are not given responses.
+            Datum::HttpResponse(_) => None,
         },
     }
 }
@@ -47,6 +51,7 @@ pub(crate) fn decode_output(value: TypedData) -> Datum {
         Some(Data::Bytes(bytes) | Data::Stream(bytes)) => Datum::Bytes(bytes),
         Some(Data::Int(number)) => Datum::Int(number),
         Some(Data::Double(number)) => Datum::Double(number),
+        Some(Data::Http(http)) => Datum::HttpResponse(Box::new(http_data::decode_response(*http))),
         Some(Data::CollectionString(it)) => json_array(&it.string),
         Some(Data::CollectionDouble(it)) => json_array(&it.double),
         Some(Data::CollectionSint64(it)) => json_array(&it.sint64),
@@ -73,6 +78,7 @@ impl Serialize for TypedData {
             // 64 bit integers are text in protobuf's JSON, because many parsers support only doubles.
             Some(Data::Int(number)) => map.serialize_entry("int", &number.to_string())?,
             Some(Data::Double(number)) => map.serialize_entry("double", number)?,
+            Some(Data::Http(http)) => map.serialize_entry("http", http)?,
             Some(Data::CollectionBytes(it)) => map.serialize_entry("collectionBytes", it)?,
             Some(Data::CollectionString(it)) => map.serialize_entry("collectionString", it)?,
             Some(Data::CollectionDouble(it)) => map.serialize_entry("collectionDouble", it)?,
@@ -92,6 +98,7 @@ enum TypedDataMember {
     Stream,
     Int,
     Double,
+    Http,
     CollectionBytes,
     CollectionString,
     CollectionDouble,
@@ -129,6 +136,7 @@ impl<'de> Visitor<'de> for TypedDataVisitor {
                 }
                 TypedDataMember::Int => map.next_value::<Option<JsonInt64>>()?.map(|it| Data::Int(it.0)),
                 TypedDataMember::Double => map.next_value::<Option<_>>()?.map(Data::Double),
+                TypedDataMember::Http => map.next_value::<Option<_>>()?.map(Data::Http),
                 TypedDataMember::CollectionBytes => map.next_value::<Option<_>>()?.map(Data::CollectionBytes),
                 TypedDataMember::CollectionString => {
                     map.next_value::<Option<_>>()?.map(Data::CollectionString)
@@ -245,7 +253,10 @@ impl<'de> Deserialize<'de> for CollectionSInt64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::proto::{CollectionDouble, CollectionString};
+    use super::super::proto::{
+        CollectionDouble, CollectionString, NullableDouble, NullableString, NullableTimestamp, RpcHttp,
+        RpcHttpCookie, Timestamp,
+    };
     use super::*;
 
     fn all() -> Vec<TypedData> {
@@ -256,6 +267,22 @@ mod tests {
             Data::Stream(Bytes::from_static(b"s")),
             Data::Int(i64::MIN),
             Data::Double(0.1),
+            Data::Http(Box::new(RpcHttp {
+                method: "GET".into(),
+                url: "http://localhost/".into(),
+                headers: [("accept".to_owned(), "*/*".to_owned())].into(),
+                nullable_query: [("q".to_owned(), NullableString { value: Some(String::new()) })].into(),
+                cookies: vec![RpcHttpCookie {
+                    name: "a".into(),
+                    max_age: Some(NullableDouble { value: Some(0.5) }),
+                    expires: Some(NullableTimestamp { value: Some(Timestamp { seconds: -1, nanos: 2 }) }),
+                    same_site: 2,
+                    ..RpcHttpCookie::default()
+                }],
+                body: Some(Box::new(TypedData { data: Some(Data::Bytes(Bytes::from_static(b"\xff"))) })),
+                status_code: "201".into(),
+                ..RpcHttp::default()
+            })),
             Data::CollectionBytes(CollectionBytes { bytes: vec![Bytes::from_static(b"\x00")] }),
             Data::CollectionString(CollectionString { string: vec!["a".into(), "b".into()] }),
             Data::CollectionDouble(CollectionDouble { double: vec![1.5] }),
@@ -292,10 +319,10 @@ mod tests {
 
     #[test]
     fn an_unknown_kind_is_decoded_as_nothing() {
-        let value: TypedData = serde_json::from_str(r#"{"http":{"body":{"string":"x"}}}"#).unwrap();
+        let value: TypedData = serde_json::from_str(r#"{"modelBindingData":{"version":"1.0"}}"#).unwrap();
         assert_eq!(decode_output(value), Datum::Nothing);
-        // Field 5 (HTTP), three bytes long.
-        let value = <TypedData as prost::Message>::decode(&[0x2a, 3, 0x0a, 1, b'x'][..]).unwrap();
+        // Field 12 (model binding data), three bytes long.
+        let value = <TypedData as prost::Message>::decode(&[0x62, 3, 0x0a, 1, b'x'][..]).unwrap();
         assert_eq!(decode_output(value), Datum::Nothing);
     }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::client::Way;
 use crate::served::Language;
 
-for_both_apps! {
+for_all_apps! {
     asks_the_user_twice_and_keeps_state,
     accepts_a_declined_request,
     stops_a_function_that_never_stops_asking,

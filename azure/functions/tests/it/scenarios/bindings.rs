@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::client::Way;
 use crate::served::Language;
 
-for_both_apps! {
+for_all_apps! {
     stores_blobs,
     writes_nothing_for_null,
     fills_paths_from_the_variables_of_a_template,
@@ -65,4 +65,5 @@ async fn keeps_paths_inside_their_container(app: Language) {
         "{text}"
     );
     assert!(!host.file("outside.txt").exists() && !host.file(".bindpost/outside.txt").exists(), "{result}");
+    assert_eq!(std::fs::read_to_string(host.file(".bindpost/.gitignore")).unwrap(), "*\n");
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::client::Way;
 use crate::served::Language;
 
-for_both_apps! {
+for_all_apps! {
     reports_unknown_entries_as_the_platform_does,
     names_all_required_arguments_that_are_missing,
     checks_types_only_if_configured,
@@ -90,7 +90,7 @@ async fn checks_types_only_if_configured(app: Language) {
     let unchecked = client.call("CollectionParametersTool", wrong.clone()).await;
     let made = match app {
         Language::Python => "n+o+t+ +a+ +l+i+s+t 1",
-        Language::Node => "An error occurred invoking 'CollectionParametersTool'.",
+        Language::Node | Language::Java => "An error occurred invoking 'CollectionParametersTool'.",
     };
     assert_eq!(unchecked["content"][0]["text"], made);
 
@@ -140,6 +140,7 @@ async fn reports_the_reason_if_configured(app: Language) {
     let why = match app {
         Language::Python => "ValueError: the secret is 42",
         Language::Node => "the secret is 42",
+        Language::Java => "IllegalArgumentException: the secret is 42",
     };
     for way in [Way::Alone, Way::LATEST] {
         let mut client = host.client(way).await;

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use crate::client::Way;
 use crate::served::Language;
 
-for_both_apps! {
+for_all_apps! {
     lists_tools_with_their_schemas,
+    lists_properties_and_arguments_in_the_order_of_declaration,
     lists_resources_without_templates,
     lists_templates,
     lists_prompts_with_their_arguments,
@@ -38,7 +39,7 @@ async fn lists_tools_with_their_schemas(app: Language) {
         assert_eq!(typed["properties"]["isActive"]["type"], "boolean");
         assert_eq!(typed["required"], json!(["name", "job", "age", "isActive"]));
         // The Node library has no enums.
-        let jobs = (app == Language::Python).then(|| json!(["FullTime", "PartTime"]));
+        let jobs = (app != Language::Node).then(|| json!(["FullTime", "PartTime"]));
         assert_eq!(typed["properties"]["job"].get("enum"), jobs.as_ref());
 
         let collections = &named(&tools, "CollectionParametersTool")["inputSchema"]["properties"];
@@ -61,6 +62,28 @@ async fn lists_tools_with_their_schemas(app: Language) {
         let output = json!({"type": "object", "properties": {"found": {"type": "boolean"}}});
         assert_eq!(schema["outputSchema"], output);
     }
+}
+
+async fn lists_properties_and_arguments_in_the_order_of_declaration(app: Language) {
+    let host = app.shared();
+    for mut client in host.clients().await {
+        for (method, definition, names) in [
+            ("tools/list", "TypedParametersTool", ["name", "job", "age", "isActive"].as_slice()),
+            ("prompts/list", "summarize", &["text", "style"]),
+        ] {
+            let text = client.response_text(method, json!({})).await;
+            let (_, text) = text.split_once(&format!(r#""name":"{definition}""#)).unwrap();
+            let at = |name: &str| match method {
+                "tools/list" => text.find(&format!(r#""{name}":{{"#)),
+                _ => text.find(&format!(r#""name":"{name}""#)),
+            };
+            let places: Vec<usize> = names.iter().map(|name| at(name).unwrap()).collect();
+            assert!(places.is_sorted(), "{:?}: {places:?} in {text}", client.way);
+        }
+    }
+    let row = host.report.tools.iter().find(|tool| tool.name == "TypedParametersTool").unwrap();
+    let names: Vec<&str> = row.arguments.iter().map(|argument| argument.name.as_str()).collect();
+    assert_eq!(names, ["name", "job", "age", "isActive"]);
 }
 
 async fn lists_resources_without_templates(app: Language) {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::client::{Call, Client, Way, within};
 use crate::served::{Language, Served};
 
-for_both_apps! {
+for_all_apps! {
     sends_logs_only_on_request,
     sends_progress_only_on_request,
     runs_calls_side_by_side,
@@ -101,7 +101,7 @@ async fn shares_work_among_processes(app: Language) {
 }
 
 /// Starts a call of `SlowTool` whose function runs and waits. Returns the call and the process it runs in.
-async fn begun(client: &mut Client, name: &str) -> (Call, String) {
+pub(super) async fn begun(client: &mut Client, name: &str) -> (Call, String) {
     let params = json!({"name": "SlowTool", "arguments": {"name": name}, "_meta": {"progressToken": 1}});
     let mut call = client.begin("tools/call", params).await;
     let progress = client.message_of(&mut call).await.unwrap();
@@ -111,7 +111,7 @@ async fn begun(client: &mut Client, name: &str) -> (Call, String) {
 
 /// Lets the function continue, and waits until it has ended and all messages of its worker have been
 /// received: later answers come on the same stream.
-async fn let_go(host: &Served, name: &str) {
+pub(super) async fn let_go(host: &Served, name: &str) {
     std::fs::write(host.file(&format!("go-{name}")), "").unwrap();
     let mark = host.file(&format!("ended-{name}"));
     within(async {
@@ -126,7 +126,7 @@ async fn let_go(host: &Served, name: &str) {
     }
 }
 
-fn was_written(host: &Served, name: &str) -> bool {
+pub(super) fn was_written(host: &Served, name: &str) -> bool {
     let Ok(files) = std::fs::read_dir(host.file(".bindpost/blobs/slow")) else { return false };
     files.flatten().any(|file| file.file_name().to_string_lossy().contains(name))
 }

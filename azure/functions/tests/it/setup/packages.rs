@@ -133,3 +133,22 @@ async fn a_missing_npm_is_named() {
     let (error, _) = tools.start(&app).refused().await;
     assert!(matches!(error, SetupError::Missing { program: "npm", .. }), "{error}");
 }
+
+/// The real npm.
+#[tokio::test]
+async fn a_lock_file_that_does_not_match_is_reported_with_the_reason_of_npm() {
+    let app = app();
+    let lock = r#"{"name":"app","lockfileVersion":3,"requires":true,"packages":{"":{"name":"app"}}}"#;
+    app.write("package-lock.json", lock);
+    let (error, fix) = Preparation::of(WorkerRuntime::Node, &app).refused().await;
+    let SetupError::StaleLock { reasons, .. } = &error else { panic!("{error}") };
+    assert!(reasons.iter().any(|reason| reason.starts_with("Missing: @azure/functions@4")), "{reasons:?}");
+    assert!(
+        error.to_string().starts_with("package-lock.json does not match package.json:\n  Missing: "),
+        "{error}"
+    );
+    let expected =
+        format!("npm install   (in {}); then commit package-lock.json and start again", app.0.display());
+    assert_eq!(fix, expected);
+    assert_eq!(app.read("package-lock.json"), lock, "the file of the user is not changed");
+}

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import inspect
 import logging
 import os
 import sys
@@ -13,6 +14,8 @@ from .function import Binding, Function
 from .invocation import InvocationContext, Output
 
 DIRECTION_OUT = (1, "out", "OUT")
+# The maximum length of a docstring in the metadata of a function.
+MOST_DOCSTRING = 16000
 
 
 class App:
@@ -102,7 +105,7 @@ class App:
                 "rawBindings": function.get_raw_bindings(),
                 "bindings": bindings,
                 "language": "python",
-                "properties": {"worker_indexed": "True"},
+                "properties": {"worker_indexed": "True", **docstring_of(function)},
             })
         return results
 
@@ -169,12 +172,21 @@ def import_file(path, root):
     return sys.modules[name]
 
 
+def docstring_of(function):
+    """Returns the property with the docstring of a function with an HTTP trigger. It describes the function as a tool."""
+    trigger, user_function = function.get_trigger(), function.get_user_function()
+    if trigger is None or trigger.type != "httpTrigger" or not inspect.isfunction(user_function):
+        return {}
+    text = inspect.getdoc(user_function)
+    return {"docstring": text[:MOST_DOCSTRING]} if text else {}
+
+
 def function_id(name):
     return str(uuid.uuid5(uuid.NAMESPACE_OID, name))
 
 
 class without_auth_level_warning:
-    """Suppresses the library's warning about keys for apps without an HTTP trigger. No app here has HTTP triggers."""
+    """Suppresses the library's warning that its own default level does not apply to functions without an HTTP trigger."""
 
     def __enter__(self):
         logging.getLogger().addFilter(self)

@@ -1,11 +1,27 @@
 """Error messages that name the place in the user's own code."""
 
 import importlib
+import importlib.metadata
 import inspect
 import os
+import re
 import traceback
 
 FAILURE, SUCCESS, CANCELLED = 0, 1, 2
+
+# What versions of azure-functions have added for MCP: the first release with it of 1.x and of 2.x.
+ADDED = {
+    "mcp_tool_trigger": ("1.24.0", "2.0.0"),
+    "mcp_tool": ("1.25.0", "2.0.0"),
+    "mcp_tool_property": ("1.25.0", "2.0.0"),
+    "mcp_resource_trigger": ("1.25.0", "2.0.0"),
+    "McpPropertyType": ("1.25.0", "2.0.0"),
+    "MCPToolContext": ("1.25.0", "2.0.0"),
+    "mcp_prompt_trigger": ("1.26.0b3", "2.2.0"),
+    "mcp_content": ("1.26.0b3", "2.2.0"),
+    "PromptArgument": ("1.26.0b3", "2.2.0"),
+    "PromptInvocationContext": ("1.26.0b3", "2.2.0"),
+}
 OWN_FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -73,8 +89,50 @@ def import_error(root, script, error):
             return LoadError(f"{error} ({place})")
         advice = "add its package to requirements.txt and install that"
         return LoadError(f"No module named '{error.name}': {advice} ({place})")
+    missing = missing_feature(error)
+    if missing:
+        return LoadError(f"{place}: {advise_upgrade(missing, root)}")
     text = describe(error)
     return LoadError(f"{type(error).__name__} in {place}" + (f": {text}" if text else ""))
+
+
+def missing_feature(error):
+    """Returns the name that the installed azure-functions does not have, if a later version has it."""
+    if not isinstance(error, (AttributeError, ImportError)):
+        return None
+    # The attribute `name` of the error exists from Python 3.10 on only, and is the module's name for imports.
+    quoted = re.findall(r"'([^']*)'", describe(error))
+    return next((name for name in quoted if name in ADDED), None)
+
+
+def advise_upgrade(name, root):
+    installed = library_version()
+    needed = ADDED[name][1 if installed.startswith("2.") else 0]
+    has_file = os.path.isfile(os.path.join(root, "pyproject.toml")) and not os.path.isfile(
+        os.path.join(root, "requirements.txt")
+    )
+    file = "pyproject.toml" if has_file else "requirements.txt"
+    text = f"{name} needs azure-functions {needed} or newer, but {installed or 'an older version'} is installed. "
+    text += f"Require azure-functions>={needed} in {file}"
+    if name in ("mcp_prompt_trigger", "mcp_resource_trigger"):
+        kind, members = {
+            "mcp_prompt_trigger": ("mcpPromptTrigger", 'promptName="…"'),
+            "mcp_resource_trigger": ("mcpResourceTrigger", 'uri="…", resourceName="…"'),
+        }[name]
+        text += f', or use @app.generic_trigger(arg_name="context", type="{kind}", {members})'
+    return text
+
+
+def library_version():
+    """Returns the version of azure-functions that the app imports."""
+    try:
+        return importlib.import_module("azure.functions").__version__
+    except Exception:
+        pass
+    try:
+        return importlib.metadata.version("azure-functions")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def place_of(function, root):

@@ -2,12 +2,15 @@
 
 import base64
 import collections
+import contextlib
+import email.utils
 import inspect
 import json
 import typing
 
 from .failures import LoadError
 
+SAME_SITE = {"lax": 1, "strict": 2, "none": 3}
 Binding = collections.namedtuple("Binding", "name type is_out is_trigger")
 
 
@@ -103,10 +106,21 @@ class Function:
         for kind, value in data.items():
             if kind in ("bytes", "stream"):
                 return self.library.meta.Datum(base64.b64decode(value), "bytes")
+            if kind == "http":
+                return self.library.meta.Datum(self.http_request(value), kind)
             if kind == "int":
                 value = int(value)
             return self.library.meta.Datum(value, kind)
         return self.library.meta.Datum(None, None)
+
+    def http_request(self, request):
+        """Converts a request to the Datums that the library's converter reads."""
+        datum = self.library.meta.Datum
+        texts = {name: datum(request.get(name, ""), "string") for name in ("method", "url")}
+        for name in ("headers", "query", "params"):
+            texts[name] = {key: datum(text, "string") for key, text in request.get(name, {}).items()}
+        body = request.get("body")
+        return {**texts, "body": self.datum_of(body) if body else datum(b"", "bytes")}
 
 
 def quoted(names):
@@ -172,6 +186,8 @@ def typed_data(value):
 
 def typed_data_of(datum):
     kind, value = datum.type, datum.value
+    if kind == "http":
+        return kind, http_response(value)
     if kind in ("string", "json") and isinstance(value, str):
         return kind, value
     if kind is None or value is None:
@@ -179,3 +195,33 @@ def typed_data_of(datum):
     if kind in ("string", "bytes", "json", "dict", "list", "bool", "int", "double"):
         return typed_data(value)
     raise TypeError(f"a value of kind '{kind}' cannot be sent to the host")
+
+
+def http_response(response):
+    """Converts the library's response to the members of a response in the worker protocol."""
+    cookies = [cookie for jar in response.get("cookies") or () for cookie in jar.values()]
+    body = typed_data_of(response["body"])
+    return {
+        "statusCode": response["status_code"].value,
+        "headers": {name: header.value for name, header in response["headers"].items()},
+        "cookies": [http_cookie(cookie) for cookie in cookies],
+        "body": {body[0]: body[1]} if body else {},
+    }
+
+
+def http_cookie(cookie):
+    """Converts a cookie. The protocol has an object for each attribute that may be missing."""
+    attributes = {"name": cookie.key, "value": cookie.coded_value}
+    for name in ("domain", "path"):
+        if cookie[name]:
+            attributes[name] = {"value": cookie[name]}
+    # Browsers ignore a time that they cannot read, too.
+    with contextlib.suppress(ValueError, TypeError):
+        expires = email.utils.parsedate_to_datetime(cookie["expires"])
+        attributes["expires"] = {"value": {"seconds": int(expires.timestamp())}}
+    with contextlib.suppress(ValueError, TypeError):
+        attributes["maxAge"] = {"value": float(cookie["max-age"])}
+    attributes["secure"] = {"value": bool(cookie["secure"])}
+    attributes["httpOnly"] = {"value": bool(cookie["httponly"])}
+    attributes["sameSite"] = SAME_SITE.get(str(cookie["samesite"]).lower(), 0)
+    return attributes

@@ -64,8 +64,8 @@ class Invocation:
 
 
 def encode_typed(data):
-    kind, text = data
-    return f'{{"{kind}":{quote(text)}}}'
+    kind, value = data
+    return f'{{"{kind}":{quote(value) if isinstance(value, str) else encode_json(value)}}}'
 
 
 class Output:

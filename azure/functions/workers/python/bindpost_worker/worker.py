@@ -33,6 +33,9 @@ CAPABILITIES = (
     "WorkerStatus",
     "HandlesWorkerTerminateMessage",
     "HandlesInvocationCancelMessage",
+    "RawHttpBodyBytes",
+    "RpcHttpBodyOnly",
+    "RpcHttpTriggerMetadataRemoved",
 )
 
 
