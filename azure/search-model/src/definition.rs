@@ -7,6 +7,7 @@ mod fields;
 mod index;
 mod problem;
 pub mod scoring;
+mod semantic;
 mod settings;
 
 pub use change::{IndexUpdateKind, compare_definitions};
@@ -16,3 +17,5 @@ pub use index::{IndexDefinition, Suggester};
 pub use scoring::{
     ScoringAggregation, ScoringFunction, ScoringFunctionKind, ScoringInterpolation, ScoringProfile,
 };
+pub use semantic::{SemanticConfiguration, SemanticSettings};
+pub use settings::CorsOptions;

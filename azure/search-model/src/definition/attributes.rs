@@ -11,7 +11,7 @@ use crate::ApiError;
 const DEFAULT_ANALYZER: &str = "standard.lucene";
 
 /// The attributes of a field. Some have no effect in this service. They are stored and returned.
-pub(super) const ATTRIBUTES: [&str; 20] = [
+pub(super) const ATTRIBUTES: [&str; 24] = [
     "name",
     "type",
     "key",
@@ -23,6 +23,10 @@ pub(super) const ATTRIBUTES: [&str; 20] = [
     "facetable",
     "permissionFilter",
     "sensitivityLabel",
+    "sensitivityLabelId",
+    "sensitivityLabelName",
+    "sourceDocumentId",
+    "sharepointSiteUrl",
     "analyzer",
     "searchAnalyzer",
     "indexAnalyzer",
@@ -32,6 +36,16 @@ pub(super) const ATTRIBUTES: [&str; 20] = [
     "vectorEncoding",
     "synonymMaps",
     "fields",
+];
+
+/// Attributes of the last previews.
+const RECENT: [&str; 6] = [
+    "permissionFilter",
+    "sensitivityLabel",
+    "sensitivityLabelId",
+    "sensitivityLabelName",
+    "sourceDocumentId",
+    "sharepointSiteUrl",
 ];
 
 /// Applies the attributes of a field without subfields, and checks them.
@@ -45,6 +59,10 @@ pub(super) fn apply_attributes(
     let text = primitive == PrimitiveType::String;
     let geography = primitive == PrimitiveType::GeographyPoint;
     let vector = is_vector(primitive);
+    given.choice("permissionFilter", &[("userIds", ()), ("groupIds", ()), ("rbacScope", ())])?;
+    for label in RECENT.iter().filter(|name| **name != "permissionFilter") {
+        given.boolean(label)?;
+    }
     field.key = given.boolean("key")?.unwrap_or(false);
     field.searchable = given.boolean("searchable")?.unwrap_or(text || vector);
     field.filterable = given.boolean("filterable")?.unwrap_or(!vector);
@@ -261,8 +279,8 @@ pub(super) fn response_json(field: &IndexField, given: &DefinitionObject<'_>) ->
             "sortable" => field.sortable.into(),
             "facetable" => field.facetable.into(),
             "synonymMaps" => kept.unwrap_or_else(|| json!([])),
-            // These two are returned only if they are set, because most clients are older than them.
-            "permissionFilter" | "sensitivityLabel" if kept.is_none() => continue,
+            // These are returned only if they are set, because most clients are older than them.
+            name if RECENT.contains(&name) && kept.is_none() => continue,
             "fields" => continue,
             _ => kept.unwrap_or(Value::Null),
         };

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::attributes::{ATTRIBUTES, apply_attributes, response_json};
 use super::field::{FieldType, IndexField, PrimitiveType};
-use super::problem::{DefinitionObject, invalid_definition, read_object};
+use super::problem::{DefinitionObject, invalid_definition, read_element, read_object};
 use crate::ApiError;
 
 const ROOT_FIELDS: usize = 1000;
@@ -87,8 +87,8 @@ impl FieldParser {
         let mut fields = Vec::with_capacity(list.len());
         let mut answers = Vec::with_capacity(list.len());
         let mut names = HashSet::new();
-        for value in list {
-            let (field, answer) = self.field(value, above, multiple, depth)?;
+        for (at, value) in list.iter().enumerate() {
+            let (field, answer) = self.field(value, at, above, multiple, depth)?;
             if !names.insert(field.name.clone()) {
                 return Err(invalid_definition(format!(
                     "There are two fields '{}'. Field names must be unique.",
@@ -104,15 +104,16 @@ impl FieldParser {
     fn field(
         &mut self,
         value: &Value,
+        at: usize,
         above: &str,
         multiple: bool,
         depth: usize,
     ) -> Result<(IndexField, Value), ApiError> {
-        let place = match above {
-            "" => "a field of the index".to_owned(),
-            above => format!("a subfield of '{above}'"),
+        let owner = match above {
+            "" => "the index".to_owned(),
+            above => format!("field '{above}'"),
         };
-        let name = read_object(value, &place)?.required_text("name")?;
+        let name = read_element(value, &owner, "fields", at)?.required_text("name")?;
         check_name(name, above)?;
         let path = if above.is_empty() { name.to_owned() } else { format!("{above}/{name}") };
         let place = format!("field '{path}'");

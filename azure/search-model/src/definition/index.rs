@@ -5,11 +5,35 @@ use std::collections::{BTreeSet, HashSet};
 use serde_json::{Value, json};
 
 use super::field::{IndexSchema, PrimitiveType};
-use super::problem::{DefinitionObject, invalid_definition, read_object};
+use super::problem::{DefinitionObject, invalid_definition, read_element, read_object};
 use super::scoring::ScoringProfile;
+use super::semantic::SemanticSettings;
+use super::settings::CorsOptions;
 use super::{fields, settings};
 use crate::ApiError;
 
+/// The members of an index, of all API versions.
+const MEMBERS: [&str; 19] = [
+    "name",
+    "description",
+    "fields",
+    "scoringProfiles",
+    "defaultScoringProfile",
+    "corsOptions",
+    "suggesters",
+    "analyzers",
+    "tokenizers",
+    "tokenFilters",
+    "charFilters",
+    "normalizers",
+    "encryptionKey",
+    "similarity",
+    "semantic",
+    "vectorSearch",
+    "permissionFilterOption",
+    "purviewEnabled",
+    "sharePointConnectorAppRegistration",
+];
 const NAME_LENGTH: usize = 128;
 const SCORING_PROFILES: usize = 100;
 /// The members of custom analysis. They stay JSON here, and the `analysis` module reads them.
@@ -25,6 +49,7 @@ pub struct IndexDefinition {
     pub suggesters: Vec<Suggester>,
     pub scoring_profiles: Vec<ScoringProfile>,
     pub default_scoring_profile: Option<String>,
+    pub semantic: SemanticSettings,
     /// The whole definition as it is returned, with all defaults and without `@odata` members at its root.
     pub json: Value,
 }
@@ -39,14 +64,24 @@ pub struct Suggester {
 impl IndexDefinition {
     pub fn parse(json: &Value) -> Result<Self, ApiError> {
         let given = read_object(json, "the index")?;
+        given.allow_only(&MEMBERS)?;
         let name = given.required_text("name")?;
         check_name(name)?;
+        given.text("description")?;
+        given.object("encryptionKey")?;
+        given.object("sharePointConnectorAppRegistration")?;
         let (fields, answers) = fields::parse(given.list("fields")?)?;
         let schema = IndexSchema::new(fields).ok_or_else(|| invalid_definition("No field is the key."))?;
-        if given.text("permissionFilterOption")? == Some("enabled") {
-            return Err(ApiError::not_supported(
-                "'permissionFilterOption' cannot be enabled: this service does not hide documents by permission. Filter by a field instead.",
-            ));
+        let by_permission =
+            given.choice("permissionFilterOption", &[("enabled", true), ("disabled", false)])?;
+        for (option, enabled) in
+            [("permissionFilterOption", by_permission), ("purviewEnabled", given.boolean("purviewEnabled")?)]
+        {
+            if enabled == Some(true) {
+                return Err(ApiError::not_supported(format!(
+                    "'{option}' cannot be enabled: this service does not hide documents by permission. Filter by a field instead."
+                )));
+            }
         }
         let mut analyzers = HashSet::new();
         for part in ANALYSIS {
@@ -66,14 +101,15 @@ impl IndexDefinition {
                 "'defaultScoringProfile' is '{default}', but no scoring profile has this name."
             )));
         }
-        settings::semantic(given.value("semantic"), &schema)?;
-        settings::vector_profiles(given.value("vectorSearch"), &schema)?;
+        let semantic = SemanticSettings::parse(given.object("semantic")?.as_ref(), &schema)?;
+        let cors = given.object("corsOptions")?.as_ref().map(CorsOptions::parse).transpose()?;
+        settings::vector_profiles(given.object("vectorSearch")?.as_ref(), &schema)?;
 
         let mut answer = given.members().clone();
         answer.retain(|member, _| !member.starts_with("@odata."));
         answer.insert("fields".to_owned(), Value::Array(answers));
         answer.insert("similarity".to_owned(), settings::similarity(given.value("similarity"))?);
-        answer.insert("corsOptions".to_owned(), settings::cors(given.value("corsOptions"))?);
+        answer.insert("corsOptions".to_owned(), cors.as_ref().map_or(Value::Null, CorsOptions::to_json));
         for list in ANALYSIS.into_iter().chain(["suggesters", "scoringProfiles"]) {
             let entry = answer.entry(list).or_insert(Value::Null);
             if entry.is_null() {
@@ -89,6 +125,7 @@ impl IndexDefinition {
             suggesters,
             scoring_profiles,
             default_scoring_profile,
+            semantic,
             json: Value::Object(answer),
         })
     }
@@ -133,9 +170,8 @@ fn check_name(name: &str) -> Result<(), ApiError> {
 /// Returns the names in one part of custom analysis. They must be unique.
 fn component_names<'a>(given: &DefinitionObject<'a>, part: &str) -> Result<HashSet<&'a str>, ApiError> {
     let mut names = HashSet::new();
-    let place = format!("an element of '{part}'");
-    for element in given.list(part)? {
-        let name = read_object(element, &place)?.required_text("name")?;
+    for element in given.objects(part)? {
+        let name = element.required_text("name")?;
         if !names.insert(name) {
             return Err(invalid_definition(format!("'{part}' has two elements named '{name}'.")));
         }
@@ -153,10 +189,11 @@ fn suggesters(
         return Err(invalid_definition(format!("The index has {} suggesters. It can have one.", list.len())));
     }
     let mut suggesters = Vec::new();
-    for value in list {
-        let name = read_object(value, "a suggester")?.required_text("name")?;
+    for (at, value) in list.iter().enumerate() {
+        let name = read_element(value, "the index", "suggesters", at)?.required_text("name")?;
         let place = format!("suggester '{name}'");
         let given = read_object(value, &place)?;
+        given.allow_only(&["name", "searchMode", "sourceFields"])?;
         match given.text("searchMode")? {
             None | Some("analyzingInfixMatching") => {}
             Some(other) => {
@@ -210,8 +247,8 @@ fn scoring_profiles(
         )));
     }
     let mut profiles: Vec<ScoringProfile> = Vec::new();
-    for value in list {
-        let profile = ScoringProfile::parse(value, schema)?;
+    for (at, value) in list.iter().enumerate() {
+        let profile = ScoringProfile::parse(value, at, schema)?;
         if profiles.iter().any(|known| known.name == profile.name) {
             return Err(invalid_definition(format!("There are two scoring profiles '{}'.", profile.name)));
         }

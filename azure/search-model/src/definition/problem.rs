@@ -23,6 +23,16 @@ pub(super) fn read_object<'a>(
     ObjectReader::new(value, JsonPlace::of(owner))
 }
 
+/// Reads the object at a path of the index, such as `fields[2]`, before its name is known.
+pub(super) fn read_element<'a>(
+    value: &'a Value,
+    owner: &str,
+    list: &str,
+    position: usize,
+) -> Result<DefinitionObject<'a>, DefinitionError> {
+    ObjectReader::new(value, JsonPlace::of(owner).member(list).element(position))
+}
+
 /// An error of [`DefinitionObject`].
 pub(super) struct DefinitionError(PlaceError);
 

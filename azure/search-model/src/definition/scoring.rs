@@ -4,7 +4,7 @@ use bindpost_net_json::JsonPlace;
 use serde_json::Value;
 
 use super::field::{FieldType, IndexField, IndexSchema, PrimitiveType};
-use super::problem::{DefinitionError, DefinitionObject, invalid_definition, read_object};
+use super::problem::{DefinitionError, DefinitionObject, invalid_definition, read_element, read_object};
 use crate::ApiError;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -60,23 +60,29 @@ pub enum ScoringAggregation {
     FirstMatching,
 }
 
+/// The members of a function.
+const FUNCTION: [&str; 8] =
+    ["type", "fieldName", "boost", "interpolation", "magnitude", "freshness", "distance", "tag"];
+
 impl ScoringProfile {
-    pub(super) fn parse(json: &Value, schema: &IndexSchema) -> Result<Self, ApiError> {
-        let name = read_object(json, "a scoring profile")?.required_text("name")?;
+    /// `at` is the position of the profile, for errors about its name.
+    pub(super) fn parse(json: &Value, at: usize, schema: &IndexSchema) -> Result<Self, ApiError> {
+        let name = read_element(json, "the index", "scoringProfiles", at)?.required_text("name")?;
         let place = format!("scoring profile '{name}'");
         let profile = read_object(json, &place)?;
+        profile.allow_only(&["name", "text", "functions", "functionAggregation"])?;
+        let text = profile.object_or_empty("text")?;
+        text.allow_only(&["weights"])?;
         let mut weights = Vec::new();
-        if let Some(text) = profile.object("text")?
-            && let Some(given) = text.object("weights")?
-        {
+        if let Some(given) = text.object("weights")? {
             for path in given.members().keys() {
                 let weight = given.required_number(path)?;
                 weights.push((path.clone(), check_weight(given.place(), path, weight, schema)?));
             }
         }
         let mut functions = Vec::new();
-        for function in profile.list("functions")? {
-            functions.push(ScoringFunction::parse(function, &place, schema)?);
+        for (at, function) in profile.list("functions")?.iter().enumerate() {
+            functions.push(ScoringFunction::parse(function, at, &place, schema)?);
         }
         let aggregation = profile.choice(
             "functionAggregation",
@@ -94,12 +100,11 @@ impl ScoringProfile {
 }
 
 impl ScoringFunction {
-    fn parse(json: &Value, profile: &str, schema: &IndexSchema) -> Result<Self, ApiError> {
-        let place = format!("a function of {profile}");
-        let function = read_object(json, &place)?;
-        let path = function.required_text("fieldName")?;
+    fn parse(json: &Value, at: usize, profile: &str, schema: &IndexSchema) -> Result<Self, ApiError> {
+        let path = read_element(json, profile, "functions", at)?.required_text("fieldName")?;
         let place = format!("the function on field '{path}' of {profile}");
         let function = read_object(json, &place)?;
+        function.allow_only(&FUNCTION)?;
         let field = schema
             .find(path)
             .ok_or_else(|| invalid_definition(format!("{place}: the index has no field '{path}'.")))?;
@@ -201,6 +206,7 @@ fn check_field(
 }
 
 fn magnitude(given: &DefinitionObject<'_>) -> Result<ScoringFunctionKind, DefinitionError> {
+    given.allow_only(&["boostingRangeStart", "boostingRangeEnd", "constantBoostBeyondRange"])?;
     let start = given.required_number("boostingRangeStart")?;
     let end = given.required_number("boostingRangeEnd")?;
     if start == end {
@@ -211,6 +217,7 @@ fn magnitude(given: &DefinitionObject<'_>) -> Result<ScoringFunctionKind, Defini
 }
 
 fn freshness(given: &DefinitionObject<'_>) -> Result<ScoringFunctionKind, DefinitionError> {
+    given.allow_only(&["boostingDuration"])?;
     let text = given.required_text("boostingDuration")?;
     match duration(text) {
         Some(duration_ms) if duration_ms != 0 => Ok(ScoringFunctionKind::Freshness { duration_ms }),
@@ -222,6 +229,7 @@ fn freshness(given: &DefinitionObject<'_>) -> Result<ScoringFunctionKind, Defini
 }
 
 fn distance(given: &DefinitionObject<'_>) -> Result<ScoringFunctionKind, DefinitionError> {
+    given.allow_only(&["referencePointParameter", "boostingDistance"])?;
     let parameter = given.required_text("referencePointParameter")?.to_owned();
     let kilometres = given.required_number("boostingDistance")?;
     if kilometres <= 0.0 {
@@ -231,6 +239,7 @@ fn distance(given: &DefinitionObject<'_>) -> Result<ScoringFunctionKind, Definit
 }
 
 fn tag(given: &DefinitionObject<'_>) -> Result<ScoringFunctionKind, DefinitionError> {
+    given.allow_only(&["tagsParameter"])?;
     Ok(ScoringFunctionKind::Tag { parameter: given.required_text("tagsParameter")?.to_owned() })
 }
 

@@ -1,11 +1,9 @@
-//! Settings of an index besides its fields: CORS, similarity and semantic configurations.
-
-use std::collections::HashSet;
+//! Settings of an index besides its fields: CORS, similarity and vector profiles.
 
 use serde_json::{Value, json};
 
-use super::field::{IndexSchema, PrimitiveType};
-use super::problem::{invalid_definition, read_object};
+use super::field::IndexSchema;
+use super::problem::{DefinitionObject, invalid_definition, read_object};
 use crate::ApiError;
 
 pub(super) const BM25: &str = "#Microsoft.Azure.Search.BM25Similarity";
@@ -19,6 +17,7 @@ pub(super) fn similarity(given: Option<&Value>) -> Result<Value, ApiError> {
     };
     let place = "'similarity' of the index";
     let given = read_object(value, place)?;
+    given.allow_only(&["k1", "b"])?;
     match given.required_text("@odata.type")? {
         BM25 => {}
         CLASSIC => {
@@ -41,35 +40,74 @@ pub(super) fn similarity(given: Option<&Value>) -> Result<Value, ApiError> {
     Ok(json!({"@odata.type": BM25, "k1": k1, "b": b}))
 }
 
-pub(super) fn cors(given: Option<&Value>) -> Result<Value, ApiError> {
-    let Some(value) = given else { return Ok(Value::Null) };
-    let place = "'corsOptions' of the index";
-    let given = read_object(value, place)?;
-    let origins = given.texts("allowedOrigins")?;
-    if origins.is_empty() {
-        return Err(invalid_definition(format!(
-            "{place} needs 'allowedOrigins', with '*' or at least one origin."
-        )));
+/// Which web pages may query an index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CorsOptions {
+    /// Origins such as `https://example.com`, or only `*`.
+    pub allowed_origins: Vec<String>,
+    /// How long browsers may keep the answer to a preflight request.
+    pub max_age_seconds: u64,
+}
+
+/// The default of `maxAgeInSeconds`.
+const PREFLIGHT_SECONDS: u64 = 300;
+
+impl CorsOptions {
+    /// Returns the options of a valid index definition.
+    pub fn of_index(definition: &Value) -> Option<Self> {
+        let given = read_object(definition, "the index").ok()?.object("corsOptions").ok()??;
+        Self::parse(&given).ok()
     }
-    if origins.len() > 1 && origins.contains(&"*") {
-        return Err(invalid_definition(format!(
-            "{place}: '*' allows all origins and must be the only element."
-        )));
-    }
-    for origin in &origins {
-        if *origin != "*" && !is_origin(origin) {
-            return Err(invalid_definition(format!(
-                "{place}: '{origin}' is not an origin. Write it as https://example.com or http://localhost:3000."
-            )));
+
+    pub(super) fn parse(given: &DefinitionObject<'_>) -> Result<Self, ApiError> {
+        given.allow_only(&["allowedOrigins", "maxAgeInSeconds"])?;
+        let origins = given.texts("allowedOrigins")?;
+        if origins.is_empty() {
+            return Err(given.error("allowedOrigins", "must have at least one origin, or only '*'").into());
         }
+        if origins.len() > 1 && origins.contains(&"*") {
+            let problem = "has '*', which allows all origins and must be the only element";
+            return Err(given.error("allowedOrigins", problem).into());
+        }
+        for (at, origin) in origins.iter().enumerate() {
+            if *origin != "*" && !is_origin(origin) {
+                let problem = format_args!(
+                    "must be an origin such as https://example.com or http://localhost:3000, not '{origin}'"
+                );
+                return Err(given.error(&format!("allowedOrigins[{at}]"), problem).into());
+            }
+        }
+        let age = match given.value("maxAgeInSeconds") {
+            None => PREFLIGHT_SECONDS,
+            Some(value) => value
+                .as_u64()
+                .ok_or_else(|| given.wrong_type("maxAgeInSeconds", "a whole number of at least 0", value))?,
+        };
+        let allowed_origins = origins.into_iter().map(str::to_owned).collect();
+        Ok(Self { allowed_origins, max_age_seconds: age })
     }
-    let age = match given.value("maxAgeInSeconds") {
-        None => 300,
-        Some(value) => value
-            .as_u64()
-            .ok_or_else(|| given.wrong_type("maxAgeInSeconds", "a whole number of at least 0", value))?,
-    };
-    Ok(json!({"allowedOrigins": origins, "maxAgeInSeconds": age}))
+
+    pub(super) fn to_json(&self) -> Value {
+        json!({"allowedOrigins": self.allowed_origins, "maxAgeInSeconds": self.max_age_seconds})
+    }
+
+    /// Returns whether all origins are allowed.
+    pub fn allows_all(&self) -> bool {
+        self.allowed_origins.iter().any(|allowed| allowed == "*")
+    }
+
+    /// Returns whether an origin is in the list. The scheme, the host and the port must be the same, where the port of
+    /// the scheme may be omitted.
+    pub fn lists(&self, origin: &str) -> bool {
+        self.allowed_origins.iter().any(|allowed| comparable_origin(allowed) == comparable_origin(origin))
+    }
+}
+
+/// Returns an origin in lower case, without a slash at its end and without the default port of its scheme.
+fn comparable_origin(origin: &str) -> String {
+    let origin = origin.strip_suffix('/').unwrap_or(origin).to_ascii_lowercase();
+    let port = if origin.starts_with("https://") { ":443" } else { ":80" };
+    origin.strip_suffix(port).map(str::to_owned).unwrap_or(origin)
 }
 
 fn is_origin(text: &str) -> bool {
@@ -80,61 +118,15 @@ fn is_origin(text: &str) -> bool {
     })
 }
 
-/// Checks semantic configurations. They have no effect on ranking here, but the fields they name must
-/// exist, as in Azure AI Search.
-pub(super) fn semantic(given: Option<&Value>, schema: &IndexSchema) -> Result<(), ApiError> {
-    let Some(value) = given else { return Ok(()) };
-    let semantic = read_object(value, "'semantic' of the index")?;
-    let mut names = HashSet::new();
-    for value in semantic.list("configurations")? {
-        let name = read_object(value, "a semantic configuration")?.required_text("name")?;
-        if !names.insert(name) {
-            return Err(invalid_definition(format!("There are two semantic configurations '{name}'.")));
-        }
-        let place = format!("semantic configuration '{name}'");
-        let configuration = read_object(value, &place)?;
-        let Some(prioritized) = configuration.value("prioritizedFields") else {
-            return Err(invalid_definition(format!("{place} needs 'prioritizedFields'.")));
-        };
-        let place = format!("'prioritizedFields' of {place}");
-        let prioritized = read_object(prioritized, &place)?;
-        let content = prioritized.list("prioritizedContentFields")?;
-        let keywords = prioritized.list("prioritizedKeywordsFields")?;
-        let named: Vec<&Value> =
-            prioritized.value("titleField").into_iter().chain(content).chain(keywords).collect();
-        if named.is_empty() {
-            return Err(invalid_definition(format!(
-                "{place} names no field. Add a title, content or keywords field."
-            )));
-        }
-        for value in named {
-            let path = read_object(value, &place)?.required_text("fieldName")?;
-            let field = schema.find(path).ok_or_else(|| {
-                invalid_definition(format!("{place} names '{path}', which the index does not have."))
-            })?;
-            if field.kind.primitive() != Some(PrimitiveType::String) {
-                return Err(invalid_definition(format!(
-                    "{place} names '{path}', but only Edm.String and Collection(Edm.String) can be ranked semantically."
-                )));
-            }
-        }
-    }
-    if let Some(default) = semantic.text("defaultConfiguration")?
-        && !names.contains(default)
-    {
-        return Err(invalid_definition(format!(
-            "'defaultConfiguration' is '{default}', but no semantic configuration has this name."
-        )));
-    }
-    Ok(())
-}
-
 /// Checks that the profile of every vector field exists in `vectorSearch.profiles`.
-pub(super) fn vector_profiles(given: Option<&Value>, schema: &IndexSchema) -> Result<(), ApiError> {
+pub(super) fn vector_profiles(
+    given: Option<&DefinitionObject<'_>>,
+    schema: &IndexSchema,
+) -> Result<(), ApiError> {
     let mut names = Vec::new();
-    if let Some(value) = given {
-        for profile in read_object(value, "'vectorSearch' of the index")?.list("profiles")? {
-            names.push(read_object(profile, "a profile of 'vectorSearch'")?.required_text("name")?);
+    if let Some(given) = given {
+        for profile in given.objects("profiles")? {
+            names.push(profile.required_text("name")?);
         }
     }
     for field in schema.leaves() {

@@ -279,7 +279,18 @@ fn invalid_scoring_profiles_are_rejected_by_field_and_rule() {
         (json!({"name": "p", "text": {"weights": {"rating": 1}}}), "not searchable text"),
         (json!({"name": "p", "text": {"weights": {"title": 0}}}), "must be greater than 0"),
         (json!({"name": "p", "functionAggregation": "median"}), "'median'"),
-        (json!({}), "'name' of a scoring profile is required"),
+        (json!({}), "'scoringProfiles[0].name' of the index is required"),
+        (json!({"name": "p", "weights": {"title": 1}}), "'weights' of scoring profile 'p' is unknown"),
+        (json!({"name": "p", "text": {"title": 1}}), "'text.title' of scoring profile 'p' is unknown"),
+        (
+            json!({"name": "p", "functions": [{"boost": 2}]}),
+            "'functions[0].fieldName' of scoring profile 'p' is required",
+        ),
+        (function(json!({"field": "x"})), "'field' of the function on field 'rating'"),
+        (
+            function(json!({"magnitude": {"boostingRangeStart": 1, "boostingRangeEnd": 5, "step": 1}})),
+            "'magnitude.step' of the function",
+        ),
         (function(json!({"boost": 1})), "different from 1, not 1"),
         (function(json!({"boost": -2})), "greater than 0 and different from 1, not -2"),
         (
@@ -317,6 +328,93 @@ fn invalid_scoring_profiles_are_rejected_by_field_and_rule() {
         refusal(json!({"scoringProfiles": [{"name": "p"}, {"name": "p"}]}))
             .contains("two scoring profiles 'p'")
     );
+}
+
+#[test]
+fn unknown_and_wrongly_typed_members_are_rejected_by_name() {
+    for (over, reason) in [
+        (
+            json!({"vectorsearch": {}}),
+            "'vectorsearch' of the index is unknown. Use one of: name, description",
+        ),
+        (json!({"description": 3}), "'description' of the index must be a string"),
+        (json!({"encryptionKey": "k"}), "'encryptionKey' of the index must be an object"),
+        (json!({"semantic": []}), "'semantic' of the index must be an object"),
+        (json!({"vectorSearch": []}), "'vectorSearch' of the index must be an object"),
+        (json!({"purviewEnabled": "yes"}), "'purviewEnabled' of the index must be true or false"),
+        (json!({"permissionFilterOption": "on"}), "must be one of enabled, disabled, not 'on'"),
+        (json!({"corsOptions": {"allowedOrigins": ["*"], "maxAge": 1}}), "'corsOptions.maxAge' of the index"),
+        (json!({"corsOptions": {"allowedOrigins": ["x"]}}), "'corsOptions.allowedOrigins[0]' of the index"),
+        (json!({"similarity": {"@odata.type": settings::BM25, "k": 1}}), "'k' of 'similarity' of the index"),
+        (
+            json!({"suggesters": [{"sourceFields": ["title"]}]}),
+            "'suggesters[0].name' of the index is required",
+        ),
+        (
+            json!({"suggesters": [{"name": "sg", "fields": ["title"]}]}),
+            "'fields' of suggester 'sg' is unknown",
+        ),
+        (json!({"tokenizers": [{"name": "a"}, {}]}), "'tokenizers[1].name' of the index is required"),
+        (
+            json!({"semantic": {"configurations": [{"name": "s", "prioritizedFields": {"title": {}}}]}}),
+            "'semantic.configurations[0].prioritizedFields.title' of the index is unknown",
+        ),
+        (
+            json!({"semantic": {"configurations": [{"name": "s", "rankingOrder": "best"}]}}),
+            "'semantic.configurations[0].rankingOrder' of the index",
+        ),
+        (
+            json!({"semantic": {"configurations": [{"name": "s", "prioritizedFields": {"titleField": {"name": "title"}}}]}}),
+            "'semantic.configurations[0].prioritizedFields.titleField.name' of the index is unknown",
+        ),
+    ] {
+        let message = refusal(over);
+        assert!(message.contains(reason), "{message}");
+    }
+    let unnamed = field_refusal(json!({"type": "Edm.String"}));
+    assert!(unnamed.contains("'fields["), "{unnamed}");
+    let below =
+        field_refusal(json!({"name": "b", "type": "Edm.ComplexType", "fields": [{"type": "Edm.String"}]}));
+    assert!(below.contains("'fields[0].name' of field 'b' is required"), "{below}");
+}
+
+#[test]
+fn the_semantic_configuration_of_a_request_is_the_named_the_default_or_the_only_one() {
+    let configuration =
+        |name: &str| json!({"name": name, "prioritizedFields": {"titleField": {"fieldName": "title"}}});
+    let parse = |names: &[&str], default: Value| {
+        let all: Vec<Value> = names.iter().map(|name| configuration(name)).collect();
+        let semantic = json!({"configurations": all, "defaultConfiguration": default});
+        IndexDefinition::parse(&definition(json!({"semantic": semantic}))).unwrap().semantic
+    };
+    let found = |settings: &SemanticSettings, name: Option<&str>| {
+        settings.find(name).map(|configuration| configuration.name.clone())
+    };
+    let two = parse(&["a", "b"], json!("b"));
+    assert_eq!(found(&two, Some("a")).as_deref(), Some("a"));
+    assert_eq!(found(&two, None).as_deref(), Some("b"));
+    assert_eq!(found(&two, Some("c")), None);
+    assert_eq!(found(&parse(&["a", "b"], json!(null)), None), None);
+    assert_eq!(found(&parse(&["a"], json!(null)), None).as_deref(), Some("a"));
+}
+
+#[test]
+fn origins_are_compared_by_scheme_host_and_port() {
+    let parse = |origins: Value| {
+        let over = json!({"corsOptions": {"allowedOrigins": origins}});
+        CorsOptions::of_index(&IndexDefinition::parse(&definition(over)).unwrap().json).unwrap()
+    };
+    let listed = parse(json!(["https://Example.com", "http://localhost:3000/", "http://plain.example:80"]));
+    for origin in
+        ["https://example.com", "https://example.com:443", "http://localhost:3000", "http://plain.example"]
+    {
+        assert!(listed.lists(origin), "{origin}");
+    }
+    for origin in ["http://example.com", "https://example.com:8443", "https://a.example.com", "null", "*"] {
+        assert!(!listed.lists(origin), "{origin}");
+    }
+    assert!(!listed.allows_all());
+    assert!(parse(json!(["*"])).allows_all());
 }
 
 #[test]
