@@ -18,6 +18,8 @@ use crate::server::{Answer, PATIENCE, VERSION};
 const FOLDER: &str = "SEARCH_SERVICE_OF_A_TEST";
 /// The maximum virtual memory of the process, in bytes.
 const MEMORY: &str = "SEARCH_SERVICE_MEMORY";
+/// The time limit of a request, in milliseconds.
+const TIME_LIMIT: &str = "SEARCH_SERVICE_TIME_LIMIT";
 
 pub(crate) struct Child {
     process: std::process::Child,
@@ -38,24 +40,35 @@ pub(crate) fn new_folder() -> PathBuf {
     folder
 }
 
+/// The limits of the process and of its requests.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ChildLimits {
+    /// The maximum virtual memory of the process, in bytes.
+    pub(crate) memory: Option<u64>,
+    /// The time limit of a request, if it is not the default.
+    pub(crate) time: Option<Duration>,
+}
+
 impl Child {
-    /// Starts a service. `memory` is the maximum virtual memory of the process, in bytes.
-    pub(crate) fn start(memory: Option<u64>) -> Self {
-        let mut child = Self::start_in(&new_folder(), memory);
+    pub(crate) fn start(limits: ChildLimits) -> Self {
+        let mut child = Self::start_in(&new_folder(), limits);
         child.keeps_folder = false;
         child
     }
 
     /// Starts a service in a folder that is kept when the process ends.
-    pub(crate) fn start_in(folder: &Path, memory: Option<u64>) -> Self {
+    pub(crate) fn start_in(folder: &Path, limits: ChildLimits) -> Self {
         // A file size limit must give an error and not end the process by a signal. The shell passes this
         // setting on.
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
         command.args(["--exact", "child::the_service_in_a_process_of_its_own", "--nocapture"]);
         command.env(FOLDER, folder).env("MALLOC_ARENA_MAX", "2");
-        if let Some(memory) = memory {
+        if let Some(memory) = limits.memory {
             command.env(MEMORY, memory.to_string());
+        }
+        if let Some(time) = limits.time {
+            command.env(TIME_LIMIT, time.as_millis().to_string());
         }
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let stdin = process.stdin.take().unwrap();
@@ -175,7 +188,11 @@ fn the_service_in_a_process_of_its_own() {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let service = SearchService::open(ServiceOptions::new(PathBuf::from(folder))).unwrap();
+        let mut options = ServiceOptions::new(PathBuf::from(folder));
+        if let Ok(time) = std::env::var(TIME_LIMIT) {
+            options.limits.time = Duration::from_millis(time.parse().unwrap());
+        }
+        let service = SearchService::open(options).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let keys = service.keys().unwrap();
         let (key, query_key) = (&keys.admin_keys()[0], &keys.query_keys()[0]);

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::child::{Child, new_folder};
+use crate::child::{Child, ChildLimits, new_folder};
 
 fn document(at: usize) -> Value {
     // The texts do not repeat, so they need space in every file.
@@ -22,7 +22,7 @@ async fn send(child: &Child, method: &str, target: &str, body: Option<Value>) ->
 }
 
 async fn with_documents(folder: &Path) -> Child {
-    let child = Child::start_in(folder, None);
+    let child = Child::start_in(folder, ChildLimits::default());
     let fields = json!([
         {"name": "id", "type": "Edm.String", "key": true},
         {"name": "text", "type": "Edm.String"},
