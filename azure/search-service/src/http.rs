@@ -6,6 +6,7 @@
 pub(crate) mod answer;
 pub(crate) mod backend;
 pub mod certificate;
+mod cors;
 mod guard;
 pub(crate) mod parameters;
 mod request;
@@ -13,6 +14,7 @@ pub(crate) mod route;
 mod serve;
 mod service;
 pub mod statistics;
+mod version;
 
 pub use self::answer::HttpReply;
 pub use self::backend::{Answering, Backend, RequestContext, SearchCall};

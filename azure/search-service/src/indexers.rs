@@ -16,7 +16,7 @@ pub(crate) mod source;
 pub(crate) mod state;
 pub(crate) mod status;
 
-pub(crate) use definition::{FieldMapping, IndexerDefinition};
+pub(crate) use definition::{FieldMapping, IndexerDefinition, parse_duration};
 pub(crate) use redb_state::RedbState;
 pub(crate) use run::{DocumentSink, IndexerActionOutcome, IndexerJob};
 pub(crate) use scheduler::IndexerScheduler;

@@ -1,6 +1,9 @@
 //! Parses the batches of document actions in `docs/search.index`.
 
+use std::borrow::Cow;
+
 use bindpost_azure_search_model::ApiError;
+use bindpost_net_json::cut::{decode_name, members};
 use bindpost_net_json::text::decode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -65,7 +68,9 @@ pub fn parse_batch(body: &[u8], shape: &DocumentShape) -> Result<Vec<BatchEntry>
     let mut walk = DocumentCanonicalizer::new();
     for (number, document) in documents.into_iter().enumerate() {
         let item = parse_entry(document.get(), shape, &mut walk).map_err(|reason| {
-            ApiError::invalid(format!("The request is invalid. Details: actions : {number}: {reason}"))
+            let key = key_of(document.get(), shape).map(|key| format!("Document '{}': ", shorten(&key)));
+            let key = key.unwrap_or_default();
+            ApiError::invalid(format!("The request is invalid. Details: actions : {number}: {key}{reason}"))
         })?;
         items.push(item);
     }
@@ -136,6 +141,13 @@ fn parse_entry<'a>(
         (_, None) => Ok(DocumentAction::Upload(Document { key: key.clone(), json, values })),
     };
     Ok(BatchEntry { key, action, bad_key: false })
+}
+
+/// Returns the key of a document that cannot be parsed, for its error.
+fn key_of<'a>(text: &'a str, shape: &DocumentShape) -> Option<Cow<'a, str>> {
+    let name = shape.root.members.iter().find(|member| member.key)?.name();
+    let (_, raw) = members(text)?.find(|(raw, _)| decode_name(raw).as_deref() == Some(name))?;
+    decode(raw)
 }
 
 fn check_key(key: &str) -> Result<(), String> {

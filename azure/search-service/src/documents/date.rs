@@ -7,14 +7,20 @@ use chrono::{DateTime, Datelike, Timelike};
 const FIRST: i64 = -62_135_596_800_000;
 const LAST: i64 = 253_402_300_799_999;
 
-/// Parses a date with its offset, such as `2024-01-31T12:00:00Z`. Fractions are truncated to
-/// milliseconds. Returns `None` for anything else, and for years outside of 1 to 9999.
+/// Parses a date with its offset, such as `2024-01-31T12:00:00Z`. The seconds may be missing. Fractions are truncated
+/// to milliseconds. Returns `None` for anything else, and for years outside of 1 to 9999.
 pub fn parse_date(text: &str) -> Option<i64> {
     // chrono would also accept a space between date and time.
     if text.as_bytes().get(10) != Some(&b'T') {
         return None;
     }
-    let milliseconds = DateTime::parse_from_rfc3339(text).ok()?.timestamp_millis();
+    let date = match text.split_at_checked(16) {
+        Some((minutes, offset)) if offset.starts_with(['Z', 'z', '+', '-']) => {
+            DateTime::parse_from_rfc3339(&format!("{minutes}:00{offset}"))
+        }
+        _ => DateTime::parse_from_rfc3339(text),
+    };
+    let milliseconds = date.ok()?.timestamp_millis();
     (FIRST..=LAST).contains(&milliseconds).then_some(milliseconds)
 }
 
@@ -48,6 +54,7 @@ mod tests {
         assert_eq!(normalised("2024-01-31T13:30:00+01:30").unwrap(), "2024-01-31T12:00:00Z");
         assert_eq!(normalised("2024-01-31T12:00:00.1234567Z").unwrap(), "2024-01-31T12:00:00.123Z");
         assert_eq!(normalised("1969-12-31T23:59:59.999Z").unwrap(), "1969-12-31T23:59:59.999Z");
+        assert_eq!(normalised("2024-01-31T13:30+01:30").unwrap(), "2024-01-31T12:00:00Z");
         assert_eq!(normalised("0001-01-01T00:00:00Z").unwrap(), "0001-01-01T00:00:00Z");
         assert_eq!(normalised("9999-12-31T23:59:59.999Z").unwrap(), "9999-12-31T23:59:59.999Z");
     }
@@ -59,6 +66,8 @@ mod tests {
             "2024-01-31T12:00:00",
             "2024-01-31 12:00:00Z",
             "2024-02-30T12:00:00Z",
+            "2024-01-31T12Z",
+            "2024-01-31T12:0Z",
             "0001-01-01T00:00:00+01:00",
             "9999-12-31T23:59:59-01:00",
             "0000-01-01T00:00:00Z",

@@ -121,7 +121,7 @@ fn names_and_types_that_are_not_in_the_schema_reject_the_batch() {
         (json!({"id": 1}), "'id'"),
         (
             json!({"id": "1", "title": 5}),
-            "Cannot convert the literal '5' to the type 'Edm.String' of field 'title'",
+            "Cannot convert the literal '5' to the expected type 'Edm.String' of field 'title'",
         ),
         (
             json!({"id": "1", "stars": "abc"}),
@@ -130,9 +130,16 @@ fn names_and_types_that_are_not_in_the_schema_reject_the_batch() {
         (json!({"id": "1", "stars": 2_147_483_648_i64}), "'2147483648'"),
         (json!({"id": "1", "stars": 1.5}), "'1.5'"),
         (json!({"id": "1", "views": 9_223_372_036_854_775_808_u64}), "'Edm.Int64'"),
-        (json!({"id": "1", "rating": "4"}), "'Edm.Double'"),
+        (json!({"id": "1", "rating": "four"}), "'Edm.Double'"),
+        (json!({"id": "1", "rating": "1,000"}), "'Edm.Double'"),
         (json!({"id": "1", "rating": "inf"}), "'Edm.Double'"),
         (json!({"id": "1", "open": 1}), "'Edm.Boolean'"),
+        (json!({"id": "1", "open": "yes"}), "'yes' to the expected type 'Edm.Boolean' of field 'open'"),
+        (json!({"id": "1", "open": ""}), "'Edm.Boolean'"),
+        (json!({"id": "1", "title": true}), "'true' to the expected type 'Edm.String' of field 'title'"),
+        (json!({"id": "1", "stars": "4.5"}), "'Edm.Int32'"),
+        (json!({"id": "1", "stars": true}), "'Edm.Int32'"),
+        (json!({"id": "1", "views": "9223372036854775808"}), "'Edm.Int64'"),
         (json!({"id": "1", "built": "2024-01-31"}), "with their offset"),
         (json!({"id": "1", "place": {"type": "Point", "coordinates": [1]}}), "[longitude,latitude]"),
         (json!({"id": "1", "place": {"type": "Point", "coordinates": [1, 91]}}), "-90 to 90"),
@@ -160,6 +167,43 @@ fn names_and_types_that_are_not_in_the_schema_reject_the_batch() {
     assert!(twice.message.contains("'id' is given twice"), "{twice}");
     let surrogate = parse_batch(br#"{"value":[{"id":"1","title":"\ud800"}]}"#, &shape()).unwrap_err();
     assert!(surrogate.message.contains("'title'"), "{surrogate}");
+}
+
+#[test]
+fn strings_with_booleans_and_numbers_are_converted() {
+    let document = upload(json!({
+        "id": "1", "open": "false", "stars": " 4 ", "views": "-5", "rating": "4.50", "built": "2024-01-31T12:00Z",
+        "address": {"geo": {"x": "Infinity", "y": "1e3"}}, "rooms": [{"beds": "2"}]
+    }));
+    let converted = upload(json!({
+        "id": "1", "open": false, "stars": 4, "views": -5, "rating": 4.5, "built": "2024-01-31T12:00:00Z",
+        "address": {"geo": {"x": "INF", "y": 1000}}, "rooms": [{"beds": 2}]
+    }));
+    assert_eq!(text(&document), text(&converted));
+    assert_eq!(document, converted);
+    for (text, value) in [("true", true), ("True", true), ("FALSE", false), (" false ", false)] {
+        assert_eq!(
+            upload(json!({"id": "1", "open": text})),
+            upload(json!({"id": "1", "open": value})),
+            "{text}"
+        );
+    }
+    let merged = patch(json!({"id": "1", "open": "true"}));
+    assert_eq!(merged, patch(json!({"id": "1", "open": true})));
+}
+
+#[test]
+fn a_value_that_cannot_be_converted_is_reported_with_the_key_of_its_document() {
+    for document in [r#"{"id":"7","open":"yes"}"#, r#"{"open":"yes","id":"7"}"#] {
+        let error = parse_batch(format!(r#"{{"value":[{document}]}}"#).as_bytes(), &shape()).unwrap_err();
+        assert_eq!(
+            error.message,
+            "The request is invalid. Details: actions : 0: Document '7': Cannot convert the literal 'yes' to the \
+             expected type 'Edm.Boolean' of field 'open'."
+        );
+    }
+    let error = parse_batch(br#"{"value":[{"open":"yes"}]}"#, &shape()).unwrap_err();
+    assert!(error.message.contains("actions : 0: Cannot convert"), "{error}");
 }
 
 #[test]

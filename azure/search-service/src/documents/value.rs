@@ -1,5 +1,6 @@
 //! Single values: checks them, writes them canonically, and reads them.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use bindpost_azure_search_model::definition::{FieldType, PrimitiveType, type_name};
@@ -12,7 +13,10 @@ use super::shape::MemberShape;
 
 const HALF_LARGEST: f32 = 65_504.0;
 
-/// Checks and writes a value that is neither null nor a string.
+/// Checks and writes a value that is not null, and whose field is no string field.
+///
+/// A string with the text of a boolean or a number is converted, as Azure AI Search does by the rules of OData. No
+/// other type becomes a string.
 pub(super) fn write_scalar(
     member: &MemberShape,
     primitive: PrimitiveType,
@@ -22,16 +26,16 @@ pub(super) fn write_scalar(
     let wrong = || conversion_error(member, primitive, raw);
     match primitive {
         PrimitiveType::Boolean => {
-            let value = match raw {
-                "true" => true,
-                "false" => false,
+            let value = match scalar_text(raw).as_deref() {
+                Some(text) if text.eq_ignore_ascii_case("true") => true,
+                Some(text) if text.eq_ignore_ascii_case("false") => false,
                 _ => return Err(wrong()),
             };
-            out.extend_from_slice(raw.as_bytes());
+            out.extend_from_slice(if value { b"true" } else { b"false" });
             Ok(FieldValue::Boolean(value))
         }
         PrimitiveType::Int32 | PrimitiveType::Int64 => {
-            let value: i64 = raw.parse().map_err(|_| wrong())?;
+            let value: i64 = scalar_text(raw).and_then(|text| text.parse().ok()).ok_or_else(wrong)?;
             if primitive == PrimitiveType::Int32 && i32::try_from(value).is_err() {
                 return Err(wrong());
             }
@@ -40,16 +44,12 @@ pub(super) fn write_scalar(
             Ok(FieldValue::Integer(value))
         }
         PrimitiveType::Double => {
-            let value = match raw {
-                "\"INF\"" => f64::INFINITY,
-                "\"-INF\"" => f64::NEG_INFINITY,
-                "\"NaN\"" => f64::NAN,
-                _ => raw.parse().ok().filter(|value: &f64| value.is_finite()).ok_or_else(wrong)?,
-            };
-            if value.is_finite() {
-                write_number(value, out);
-            } else {
-                out.extend_from_slice(raw.as_bytes());
+            let value = double(raw).ok_or_else(wrong)?;
+            match value {
+                _ if value.is_nan() => out.extend_from_slice(b"\"NaN\""),
+                f64::INFINITY => out.extend_from_slice(b"\"INF\""),
+                f64::NEG_INFINITY => out.extend_from_slice(b"\"-INF\""),
+                _ => write_number(value, out),
             }
             Ok(FieldValue::Double(value))
         }
@@ -80,6 +80,32 @@ pub(super) fn write_scalar(
         | PrimitiveType::SByte
         | PrimitiveType::Byte => Err(wrong()),
     }
+}
+
+/// Returns the text of a literal, or of a string without the spaces around it.
+fn scalar_text(raw: &str) -> Option<Cow<'_, str>> {
+    if !raw.starts_with('"') {
+        return Some(Cow::Borrowed(raw));
+    }
+    Some(match decode(raw)? {
+        Cow::Borrowed(text) => Cow::Borrowed(text.trim()),
+        Cow::Owned(text) => Cow::Owned(text.trim().to_owned()),
+    })
+}
+
+/// Reads a number, or a string with a number. Only strings can be infinite or NaN.
+fn double(raw: &str) -> Option<f64> {
+    let text = scalar_text(raw)?;
+    match text.as_ref() {
+        "INF" | "Infinity" => return Some(f64::INFINITY),
+        "-INF" | "-Infinity" => return Some(f64::NEG_INFINITY),
+        "NaN" => return Some(f64::NAN),
+        _ => {}
+    }
+    // Rust would also accept `inf` and `infinity` in any case.
+    let number =
+        text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E'));
+    text.parse().ok().filter(|value: &f64| number && value.is_finite())
 }
 
 /// Checks and writes a vector. Returns `None` for an empty one, which means no vector.
@@ -196,7 +222,7 @@ fn write_number(number: f64, out: &mut Vec<u8>) {
 /// The error message for a value whose type differs from that of the field.
 pub(super) fn type_mismatch(member: &MemberShape, raw: &str) -> String {
     format!(
-        "Cannot convert {} to the type '{}' of field '{}'.",
+        "Cannot convert {} to the expected type '{}' of field '{}'.",
         describe_json(raw),
         type_name(member.kind),
         member.path

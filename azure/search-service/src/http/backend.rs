@@ -13,6 +13,7 @@ use crate::budget::Budget;
 
 use super::answer::{HttpReply, MetadataLevel};
 use super::parameters;
+use super::version::ApiVersion;
 
 /// The future of a call to the engine.
 pub type Answering<'a, T> = Pin<Box<dyn Future<Output = Result<T, ApiError>> + Send + 'a>>;
@@ -53,7 +54,8 @@ pub trait Backend: Send + Sync + 'static {
     fn all_index_statistics<'a>(&'a self, context: &'a RequestContext) -> Answering<'a, Value>;
     fn service_statistics<'a>(&'a self, context: &'a RequestContext) -> Answering<'a, Value>;
 
-    /// Starts a run and does not wait for its end.
+    /// Starts a run and does not wait for its end. An earlier run that is about to end is waited for, also by
+    /// `reset_indexer`.
     fn run_indexer<'a>(&'a self, context: &'a RequestContext, name: &'a str) -> Answering<'a, ()>;
     fn reset_indexer<'a>(&'a self, context: &'a RequestContext, name: &'a str) -> Answering<'a, ()>;
     /// `request` is an object, which is empty if the request has no body. `overwrite` replaces
@@ -103,7 +105,7 @@ pub enum SearchMethod {
 pub struct RequestContext {
     /// The base URL that the client used, such as `http://localhost:8080`.
     pub base: String,
-    pub api_version: String,
+    pub api_version: ApiVersion,
     pub metadata: MetadataLevel,
     /// The header `x-ms-query-source-authorization`, without `Bearer`.
     pub query_source_authorization: Option<String>,
@@ -132,7 +134,7 @@ impl RequestContext {
 
     /// Returns `@odata.context` for a value of the given type.
     pub(super) fn type_context(&self, name: &str) -> Option<String> {
-        let version = self.api_version.replace('-', "_");
+        let version = self.api_version.to_string().replace('-', "_");
         self.context_url(|base| format!("{base}/$metadata#Microsoft.Azure.Search.V{version}.{name}"))
     }
 

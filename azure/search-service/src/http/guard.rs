@@ -85,6 +85,11 @@ pub(super) fn check_origin(headers: &RequestHeaders<'_>, method: &Method) -> Res
             return Err(foreign(&format!("a web page of the origin '{origin}' sent this {method} request")));
         }
     }
+    check_target(headers)
+}
+
+/// Rejects requests to names that can be public domains.
+pub(super) fn check_target(headers: &RequestHeaders<'_>) -> Result<(), ApiError> {
     let Some(authority) = headers.get("host") else { return Ok(()) };
     let host = host_of(authority);
     let private = is_loopback(host) || host.parse::<IpAddr>().is_ok() || !host.contains('.');

@@ -11,9 +11,7 @@ use crate::resources::MatchConditions;
 
 use super::answer::MetadataLevel;
 use super::route::decode;
-
-/// The first API version that has all formats of this service.
-const FIRST_VERSION: &str = "2024-07-01";
+use super::version::ApiVersion;
 
 /// The decoded query parameters.
 #[derive(Debug, Default)]
@@ -51,12 +49,10 @@ impl QueryOptions {
         self.one(name)?.map_or(Ok(false), |value| boolean(name, value))
     }
 
-    /// Returns the API version of the request. Any dated version is accepted if it is new enough.
-    pub(crate) fn api_version(&self) -> Result<&str, ApiError> {
-        let known = format!(
-            "Supported versions are {FIRST_VERSION} and later, in the form YYYY-MM-DD or YYYY-MM-DD-preview, such \
-             as 2025-09-01 or 2026-04-01"
-        );
+    /// Returns the API version of the request. Any dated version is accepted.
+    pub(crate) fn api_version(&self) -> Result<ApiVersion, ApiError> {
+        let known =
+            "Every version of the form YYYY-MM-DD or YYYY-MM-DD-preview is accepted, such as 2025-09-01";
         let Some(version) = self.one("api-version")? else {
             return Err(ApiError::new(
                 http::StatusCode::BAD_REQUEST,
@@ -64,26 +60,15 @@ impl QueryOptions {
                 format!("The query parameter 'api-version' is missing. {known}."),
             ));
         };
-        let problem = match version_date(version) {
-            Some(date) if date >= FIRST_VERSION => return Ok(version),
-            Some(_) => "is too old for this service",
-            None => "is not valid",
-        };
-        let shown: String = version.chars().take(40).collect();
-        Err(ApiError::new(
-            http::StatusCode::BAD_REQUEST,
-            "InvalidApiVersionParameter",
-            format!("The api-version '{shown}' {problem}. {known}."),
-        ))
+        ApiVersion::parse(version).ok_or_else(|| {
+            let shown: String = version.chars().take(40).collect();
+            ApiError::new(
+                http::StatusCode::BAD_REQUEST,
+                "InvalidApiVersionParameter",
+                format!("The api-version '{shown}' is not valid. {known}."),
+            )
+        })
     }
-}
-
-/// Returns the date in a version such as `2025-08-01-preview`.
-fn version_date(version: &str) -> Option<&str> {
-    let (date, suffix) = version.split_at_checked(10)?;
-    let dated = chrono::NaiveDate::parse_from_str(date, "%Y-%m-%d").is_ok()
-        && date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-    (dated && (suffix.is_empty() || suffix.eq_ignore_ascii_case("-preview"))).then_some(date)
 }
 
 pub(crate) fn boolean(name: &str, value: &str) -> Result<bool, ApiError> {
@@ -231,20 +216,26 @@ mod tests {
     use super::*;
 
     fn version(query: &str) -> Result<String, ApiError> {
-        QueryOptions::parse(Some(query)).and_then(|options| options.api_version().map(str::to_owned))
+        let options = QueryOptions::parse(Some(query))?;
+        options.api_version().map(|version| version.to_string())
     }
 
     #[test]
-    fn accepts_any_dated_version_since_2024_07_01() {
-        for good in ["2024-07-01", "2025-08-01-preview", "2025-08-01-Preview", "2026-04-01", "2031-01-01"] {
+    fn accepts_any_dated_version() {
+        for good in [
+            "2017-11-11",
+            "2023-11-01",
+            "2024-05-01-preview",
+            "2025-08-01-Preview",
+            "2026-04-01",
+            "2031-01-01",
+        ] {
             assert_eq!(version(&format!("api-version={good}")).unwrap(), good);
         }
-        for bad in
-            ["2023-11-01", "2020-06-30", "", "latest", "2025-13-01", "2025-1-1", "2025-08-01-beta", "ü"]
-        {
+        for bad in ["", "latest", "2025-13-01", "2025-1-1", "2025-08-01-beta", "ü"] {
             let error = version(&format!("api-version={bad}")).unwrap_err();
             assert_eq!(error.code, "InvalidApiVersionParameter", "{bad}");
-            assert!(error.message.contains("2024-07-01 and later"), "{error}");
+            assert!(error.message.contains("YYYY-MM-DD-preview"), "{error}");
         }
         assert_eq!(version("").unwrap_err().code, "MissingApiVersionParameter");
         assert!(version("api-version=2025-09-01&api-version=2025-09-01").is_err());

@@ -26,6 +26,7 @@ use crate::resources::{ResourceKind, ResourceRegistry};
 
 use super::answer::{HttpReply, ReplyContext};
 use super::backend::{Backend, RequestContext, SearchCall, SearchMethod};
+use super::cors::{self, CorsGrant};
 use super::guard;
 use super::parameters;
 use super::request::{self, QueryOptions, RequestHeaders};
@@ -82,11 +83,16 @@ impl HttpService {
         let headers = RequestHeaders(&parts.headers);
         let client_request_id = headers.client_request_id().map(str::to_owned);
         let frame = ReplyContext { started, client_request_id, metadata: headers.metadata() };
-        let answered = catch_panic(self.try_handle(&parts, body.as_mut(), secure)).await;
+        let page = CorsGrant::find(&parts, &self.resources);
+        let answered = catch_panic(self.try_handle(&parts, body.as_mut(), page.as_ref(), secure)).await;
         let reply = match answered {
             Ok(Ok(reply)) => reply,
             Ok(Err(error)) => HttpReply::from_error(&error),
             Err(panic) => HttpReply::from_error(&ApiError::internal("processing a request", panic)),
+        };
+        let reply = match &page {
+            Some(page) => page.apply(reply),
+            None => reply,
         };
         if reply.status().is_client_error() {
             // A client that is still sending would not read the error.
@@ -102,6 +108,7 @@ impl HttpService {
         &self,
         parts: &Parts,
         body: Pin<&mut B>,
+        page: Option<&CorsGrant>,
         secure: bool,
     ) -> Result<HttpReply, ApiError>
     where
@@ -109,11 +116,16 @@ impl HttpService {
         B::Error: Display,
     {
         guard::check_host(parts)?;
+        if cors::is_preflight(parts) {
+            return cors::preflight(parts, page);
+        }
         let (route, methods) = route::find(parts.uri.path())?;
         let options = QueryOptions::parse(parts.uri.query())?;
         let headers = RequestHeaders(&parts.headers);
         match &self.keys {
             Some(keys) => guard::check_key(keys, &headers, &options, &route)?,
+            // Without keys, `*` does not open the index to every page that a browser on this machine shows.
+            None if page.is_some_and(CorsGrant::names_origin) => guard::check_target(&headers)?,
             None => guard::check_origin(&headers, &parts.method)?,
         }
         if !methods.contains(&parts.method) {
@@ -121,7 +133,7 @@ impl HttpService {
         }
         let context = RequestContext {
             base: base_url(parts, secure),
-            api_version: options.api_version()?.to_owned(),
+            api_version: options.api_version()?,
             metadata: headers.metadata(),
             query_source_authorization: headers
                 .get("x-ms-query-source-authorization")

@@ -3,8 +3,9 @@
 use bindpost_azure_search_model::ApiError;
 use bindpost_net_json::{JsonPlace, ObjectReader};
 use chrono::{DateTime, TimeDelta, Utc};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::mapping::MappingTransform;
 use super::parse::ParseOptions;
 
 /// An object of the definition of an indexer, a data source or a skillset.
@@ -38,13 +39,7 @@ pub(crate) struct IndexingSchedule {
 pub(crate) struct FieldMapping {
     pub source: String,
     pub target: String,
-    pub function: Option<MappingFunction>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct MappingFunction {
-    pub name: String,
-    pub parameters: Map<String, Value>,
+    pub function: Option<MappingTransform>,
 }
 
 /// The maximum number of documents in one request.
@@ -58,6 +53,7 @@ impl IndexerDefinition {
         given.required_text("dataSourceName")?;
         given.text("skillsetName")?;
         let parameters = given.object_or_empty("parameters")?;
+        parameters.allow_only(&["batchSize", "maxFailedItems", "maxFailedItemsPerBatch", "configuration"])?;
         Ok(Self {
             name,
             target_index: given.required_text("targetIndexName")?.to_owned(),
@@ -74,6 +70,7 @@ impl IndexerDefinition {
 }
 
 fn schedule(given: &IndexerObject<'_>) -> Result<IndexingSchedule, ApiError> {
+    given.allow_only(&["interval", "startTime"])?;
     let text = given.required_text("interval")?;
     let interval = parse_duration(text).ok_or_else(|| {
         given.error("interval", format_args!("must be a duration such as 'PT2H', not '{text}'"))
@@ -135,18 +132,14 @@ fn mappings(given: &IndexerObject<'_>, name: &str) -> Result<Vec<FieldMapping>, 
     let entries = given.objects(name)?.into_iter();
     entries
         .map(|entry| {
+            entry.allow_only(&["sourceFieldName", "targetFieldName", "mappingFunction"])?;
             let source = entry.required_text("sourceFieldName")?;
             let target = match entry.text("targetFieldName")? {
                 Some(target) if !target.is_empty() => target,
                 _ => source.rsplit('/').next().unwrap_or(source),
             };
-            let function = entry.object("mappingFunction")?.map(|function| {
-                Ok::<_, ApiError>(MappingFunction {
-                    name: function.required_text("name")?.to_owned(),
-                    parameters: function.object_or_empty("parameters")?.members().clone(),
-                })
-            });
-            let function = function.transpose()?;
+            let function =
+                entry.object("mappingFunction")?.as_ref().map(MappingTransform::parse).transpose()?;
             Ok(FieldMapping { source: source.to_owned(), target: target.to_owned(), function })
         })
         .collect()
@@ -197,6 +190,23 @@ mod tests {
             (json!({"parameters": {"maxFailedItems": -2}}), "maxFailedItems"),
             (json!({"fieldMappings": {}}), "fieldMappings"),
             (json!({"fieldMappings": [{}]}), "sourceFieldName"),
+            (json!({"fieldMappings": [{"sourceFieldName": "a", "target": "b"}]}), "fieldMappings[0].target"),
+            (
+                json!({"fieldMappings": [{"sourceFieldName": "a", "mappingFunction": {"name": "upper"}}]}),
+                "'fieldMappings[0].mappingFunction.name' of the indexer must be one of base64Encode",
+            ),
+            (
+                json!({"outputFieldMappings": [{"sourceFieldName": "/document/a", "mappingFunction":
+                    {"name": "extractTokenAtPosition", "parameters": {"delimiter": " "}}}]}),
+                "'outputFieldMappings[0].mappingFunction.parameters.position' of the indexer is required",
+            ),
+            (
+                json!({"fieldMappings": [{"sourceFieldName": "a", "mappingFunction":
+                    {"name": "urlEncode", "parameters": {"delimiter": " "}}}]}),
+                "'fieldMappings[0].mappingFunction.parameters.delimiter' of the indexer is unknown",
+            ),
+            (json!({"parameters": {"timeout": "PT1H"}}), "'parameters.timeout' of the indexer is unknown"),
+            (json!({"schedule": {"interval": "PT1H", "start": "x"}}), "'schedule.start'"),
             (json!({"disabled": "yes"}), "disabled"),
             (json!({"name": ""}), "name"),
         ] {

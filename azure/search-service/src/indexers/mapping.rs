@@ -7,8 +7,8 @@ use bindpost_azure_search_model::ApiError;
 use bindpost_azure_search_model::definition::field::{IndexField, IndexSchema};
 use serde_json::{Map, Value};
 
-pub(super) use functions::percent_decode;
-use functions::{MappingTransform, token_encode};
+use functions::token_encode;
+pub(super) use functions::{MappingTransform, percent_decode};
 
 use super::definition::IndexerDefinition;
 use super::skills::tree::{EnrichmentNode, EnrichmentPath};
@@ -52,7 +52,7 @@ impl<'s> FieldMapper<'s> {
                         mapping.source, mapping.target, indexer.target_index
                     ))
                 })?;
-            let function = mapping.function.as_ref().map(MappingTransform::parse).transpose()?;
+            let function = mapping.function.clone();
             Ok::<_, ApiError>(MappingStep { source: mapping.source.clone(), target, function })
         };
         let explicit = indexer.field_mappings.iter().map(step).collect::<Result<Vec<_>, _>>()?;

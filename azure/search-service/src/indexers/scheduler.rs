@@ -1,12 +1,15 @@
 //! All indexers of a service: which are due, which run, and the operations of clients.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bindpost_azure_search_model::ApiError;
 use chrono::{DateTime, Utc};
 use http::StatusCode;
 use serde_json::Value;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::definition::IndexerDefinition;
@@ -19,6 +22,8 @@ use super::status::{self, ExecutionResult, ExecutionStatus, IndexerLimits};
 pub(crate) struct IndexerScheduler {
     runner: IndexerRunner,
     live: Mutex<HashMap<String, Arc<IndexerRun>>>,
+    /// Notified when a run has ended.
+    ended: Notify,
 }
 
 /// A reserved run that has not started. Dropping it releases the reservation.
@@ -30,7 +35,28 @@ pub(crate) struct ReservedRun {
 
 impl IndexerScheduler {
     pub(crate) fn new(store: Arc<RedbState>, places: AllowedFolders, limits: IndexerLimits) -> Arc<Self> {
-        Arc::new(Self { runner: IndexerRunner::new(store, places, limits), live: Mutex::new(HashMap::new()) })
+        Arc::new(Self {
+            runner: IndexerRunner::new(store, places, limits),
+            live: Mutex::new(HashMap::new()),
+            ended: Notify::new(),
+        })
+    }
+
+    /// Waits until an indexer does not run, at most for this time.
+    pub(crate) async fn wait_for_end(&self, indexer: &str, most: Duration) {
+        let mut late = pin!(tokio::time::sleep(most));
+        loop {
+            let mut ended = pin!(self.ended.notified());
+            // A run that ends from here on is noticed.
+            ended.as_mut().enable();
+            if !self.live().contains_key(indexer) {
+                return;
+            }
+            tokio::select! {
+                () = ended => {}
+                () = &mut late => return,
+            }
+        }
     }
 
     /// Starts a run on a thread for blocking work. The handle may be dropped.
@@ -192,6 +218,7 @@ impl ReservedRun {
 impl Drop for ReservedRun {
     fn drop(&mut self) {
         self.indexers.live().remove(&self.job.indexer.name);
+        self.indexers.ended.notify_waiters();
     }
 }
 

@@ -1,9 +1,8 @@
 //! Checks the shape of each kind of definition, and that the definitions it refers to exist.
-//!
-//! Unknown members are kept. Newer API versions have more members, and clients send back what they received.
 
 mod indexer;
 mod knowledge;
+mod shape;
 mod skillset;
 
 use bindpost_azure_search_model::ApiError;
@@ -27,6 +26,7 @@ pub(super) fn check(
 ) -> Result<(), ApiError> {
     let top = ResourceObject::new(value, JsonPlace::of(format!("the {kind} '{name}'")))?;
     top.text("description")?;
+    shape::check_members(kind, &top)?;
     match kind {
         ResourceKind::Index => check_name_is_free(kind, name, ResourceKind::Alias, all),
         ResourceKind::Alias => alias(&top, name, all),

@@ -56,15 +56,15 @@ fn a_second_process_fails_with_a_reason() {
 }
 
 #[test]
-fn unknown_members_are_kept_and_etags_are_not() {
+fn etags_and_contexts_in_a_definition_are_not_stored() {
     let (_folder, resources) = filled();
     let mut body = index("hotels");
-    body["fromTheFuture"] = json!({"x": 1});
+    body["description"] = json!("new");
     body["@odata.etag"] = json!("\"0x1\"");
     body["@odata.context"] = json!("x");
     put(&resources, ResourceKind::Index, "hotels", body).unwrap();
     let kept = resources.get(ResourceKind::Index, "hotels").unwrap();
-    assert_eq!(kept.value["fromTheFuture"]["x"], 1);
+    assert_eq!(kept.value["description"], "new");
     assert!(kept.value.get("@odata.etag").is_none() && kept.value.get("@odata.context").is_none());
     assert_eq!(kept.public_json()["@odata.etag"], kept.etag.as_str());
 }
@@ -163,13 +163,153 @@ fn every_kind_rejects_invalid_definitions_with_a_reason() {
             json!({"name": "x", "kind": "searchIndex"}),
             "'searchIndexParameters'",
         ),
-        (ResourceKind::KnowledgeBase, json!({"name": "x", "knowledgeSources": []}), "at least one"),
+        (ResourceKind::KnowledgeBase, json!({"name": "x"}), "'knowledgeSources'"),
+        (
+            ResourceKind::KnowledgeSource,
+            json!({"name": "x", "kind": "searchIndex", "searchIndexParameters":
+                {"searchIndexName": "hotels", "semanticConfigurationName": "no"}}),
+            "names 'no', which is no semantic configuration of the index 'hotels'",
+        ),
+        (
+            ResourceKind::KnowledgeSource,
+            json!({"name": "x", "kind": "searchIndex", "searchIndexParameters":
+                {"searchIndexName": "hotels", "sourceDataFields": ["id"]}}),
+            "'searchIndexParameters.sourceDataFields[0]' of the knowledge source 'x' must be an object",
+        ),
         (
             ResourceKind::KnowledgeBase,
             json!({"name": "x", "knowledgeSources": [{"name": "no"}]}),
             "'no' that doesn't exist",
         ),
     ] {
+        let error = resources.create(kind, body.clone()).unwrap_err();
+        assert!(error.status == 400 && error.message.contains(hint), "{body}: {error}");
+    }
+}
+
+#[test]
+fn unknown_and_wrongly_typed_members_are_rejected_by_name() {
+    let (_folder, resources) = filled();
+    let source = json!({"name": "x", "type": "azureblob", "container": {"name": "c"}, "credentials": {}});
+    let indexer = json!({"name": "x", "dataSourceName": "files", "targetIndexName": "hotels"});
+    let skillset = json!({"name": "x", "skills": []});
+    let knowledge =
+        json!({"name": "x", "kind": "searchIndex", "searchIndexParameters": {"searchIndexName": "hotels"}});
+    let base = json!({"name": "x", "knowledgeSources": []});
+    let skill = |more: Value| {
+        let mut skill = json!({"@odata.type": "#Microsoft.Skills.Custom.WebApiSkill", "uri": "https://example.com",
+            "inputs": [{"name": "a", "source": "/document/a"}], "outputs": [{"name": "b"}]});
+        skill.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "skills": [skill] })
+    };
+    for (kind, body, over, hint) in [
+        (
+            ResourceKind::Alias,
+            json!({"name": "x1", "indexes": ["hotels"]}),
+            json!({"index": "x"}),
+            "'index' of the alias",
+        ),
+        (
+            ResourceKind::SynonymMap,
+            json!({"name": "x", "format": "solr", "synonyms": "a,b"}),
+            json!({"rules": "a"}),
+            "'rules' of the synonym map 'x' is unknown",
+        ),
+        (
+            ResourceKind::DataSource,
+            source.clone(),
+            json!({"kind": "x"}),
+            "'kind' of the data source 'x' is unknown",
+        ),
+        (
+            ResourceKind::DataSource,
+            source.clone(),
+            json!({"subtype": 1}),
+            "'subtype' of the data source 'x' must be",
+        ),
+        (
+            ResourceKind::DataSource,
+            source.clone(),
+            json!({"container": {"name": "c", "prefix": "p"}}),
+            "'container.prefix' of the data source 'x' is unknown",
+        ),
+        (ResourceKind::DataSource, source, json!({"credentials": {"key": "p"}}), "'credentials.key'"),
+        (
+            ResourceKind::Indexer,
+            indexer.clone(),
+            json!({"enabled": true}),
+            "'enabled' of the indexer 'x' is unknown",
+        ),
+        (
+            ResourceKind::Indexer,
+            indexer.clone(),
+            json!({"cache": true}),
+            "'cache' of the indexer 'x' must be an object",
+        ),
+        (
+            ResourceKind::Indexer,
+            indexer,
+            json!({"fieldMappings": [{"sourceFieldName": "a", "mappingFunction": {"name": "lower"}}]}),
+            "'fieldMappings[0].mappingFunction.name' of the indexer must be one of base64Encode",
+        ),
+        (
+            ResourceKind::Skillset,
+            skillset.clone(),
+            json!({"skill": []}),
+            "'skill' of the skillset 'x' is unknown",
+        ),
+        (
+            ResourceKind::Skillset,
+            skillset.clone(),
+            skill(json!({"timeOut": "PT30S"})),
+            "'skills[0].timeOut' of the skillset 'x' is unknown",
+        ),
+        (
+            ResourceKind::Skillset,
+            skillset.clone(),
+            skill(json!({"timeout": "PT5M"})),
+            "'skills[0].timeout' of the skillset 'x' must be a duration from 'PT1S' to 'PT230S', such as 'PT30S', not 'PT5M'",
+        ),
+        (ResourceKind::Skillset, skillset.clone(), skill(json!({"timeout": 30})), "'skills[0].timeout'"),
+        (
+            ResourceKind::Skillset,
+            skillset,
+            skill(json!({"outputs": [{"name": "b", "target": "c"}]})),
+            "'skills[0].outputs[0].target'",
+        ),
+        (
+            ResourceKind::KnowledgeSource,
+            knowledge.clone(),
+            json!({"index": "x"}),
+            "'index' of the knowledge source 'x'",
+        ),
+        (
+            ResourceKind::KnowledgeSource,
+            knowledge.clone(),
+            json!({"webParameters": {}}),
+            "'webParameters' of the knowledge source 'x' is unknown",
+        ),
+        (
+            ResourceKind::KnowledgeSource,
+            knowledge,
+            json!({"searchIndexParameters": {"searchIndexName": "hotels", "fields": []}}),
+            "'searchIndexParameters.fields' of the knowledge source 'x' is unknown",
+        ),
+        (
+            ResourceKind::KnowledgeBase,
+            base.clone(),
+            json!({"sources": []}),
+            "'sources' of the knowledge base 'x'",
+        ),
+        (
+            ResourceKind::KnowledgeBase,
+            base,
+            json!({"models": {}}),
+            "'models' of the knowledge base 'x' must be an array",
+        ),
+    ] {
+        let mut body = body.clone();
+        body.as_object_mut().unwrap().extend(over.as_object().unwrap().clone());
         let error = resources.create(kind, body.clone()).unwrap_err();
         assert!(error.status == 400 && error.message.contains(hint), "{body}: {error}");
     }
@@ -193,6 +333,15 @@ fn valid_definitions_of_every_kind_are_accepted() {
         (ResourceKind::Indexer, indexer),
         (ResourceKind::SynonymMap, json!({"name": "words", "format": "solr", "synonyms": "a,b\nc=>d"})),
         (ResourceKind::KnowledgeBase, json!({"name": "base", "knowledgeSources": [{"name": "source"}]})),
+        (ResourceKind::KnowledgeBase, json!({"name": "empty", "knowledgeSources": []})),
+        (
+            ResourceKind::KnowledgeBase,
+            json!({"name": "old", "models": [], "targetIndexes": [{"indexName": "hotels"}]}),
+        ),
+        (
+            ResourceKind::KnowledgeSource,
+            json!({"name": "mcp", "kind": "mcpServer", "mcpServerParameters": {}, "webParameters": null}),
+        ),
     ] {
         let made = resources.create(kind, body.clone()).unwrap();
         assert_eq!(made.value, body);

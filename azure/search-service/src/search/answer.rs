@@ -49,7 +49,8 @@ pub fn write(
     }
     let partial = request.syntax == QuerySyntax::Semantic;
     if partial {
-        // There is no semantic ranker. The response has the results of keywords and vectors.
+        // There is no semantic ranker. The response has the results of keywords and vectors, and no answers.
+        head.insert("@search.answers".to_owned(), json!([]));
         head.insert("@search.semanticPartialResponseReason".to_owned(), "capacityOverloaded".into());
         head.insert("@search.semanticPartialResponseType".to_owned(), "baseResults".into());
     }

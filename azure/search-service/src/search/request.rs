@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use bindpost_azure_search_model::ApiError;
+use bindpost_azure_search_model::{ApiError, RequestObject};
 use serde_json::Value;
 
 use super::parameters::{read_names, read_parameters};
@@ -12,6 +12,8 @@ const PAGE: usize = 50;
 /// The maximum number of documents on a page. A larger `top` is split into several pages.
 pub(crate) const LARGEST_PAGE: usize = 1000;
 const LARGEST_SKIP: i64 = 100_000;
+/// The largest `maxTextRecallSize` of a hybrid search.
+const MOST_TEXT_RECALL: usize = 10_000;
 
 const KNOWN: &[&str] = &[
     "search",
@@ -76,6 +78,7 @@ pub struct SearchRequest {
     pub highlight: Option<String>,
     pub highlight_tags: (Option<String>, Option<String>),
     pub minimum_coverage: bool,
+    pub semantic_configuration: Option<String>,
     pub scoring_profile: Option<String>,
     pub scoring_parameters: Vec<String>,
     /// The request body, for `@search.coverage` and the vector queries.
@@ -114,6 +117,15 @@ impl SearchRequest {
                 "Query rewriting is not supported, because it needs a language model. Remove queryRewrites.",
             ));
         }
+        answers_and_captions(&given)?;
+        if let Some(hybrid) = given.object("hybridSearch")? {
+            hybrid.allow_only(&["maxTextRecallSize", "countAndFacetMode"])?;
+            hybrid.integer_in("maxTextRecallSize", 1..=MOST_TEXT_RECALL)?;
+            hybrid.choice_in_any_case(
+                "countAndFacetMode",
+                &[("countRetrievableResults", ()), ("countAllResults", ())],
+            )?;
+        }
         let coverage = given.number("minimumCoverage")?;
         if coverage.is_some_and(|coverage| !(0.0..=100.0).contains(&coverage)) {
             return Err(ApiError::parameter(
@@ -136,6 +148,7 @@ impl SearchRequest {
             highlight: names("highlight")?,
             highlight_tags: (owned("highlightPreTag")?, owned("highlightPostTag")?),
             minimum_coverage: coverage.is_some(),
+            semantic_configuration: owned("semanticConfiguration")?.filter(|name| !name.is_empty()),
             scoring_profile: owned("scoringProfile")?.filter(|name| !name.is_empty()),
             scoring_parameters: texts("scoringParameters")?,
             body: Value::Null,
@@ -162,6 +175,41 @@ impl SearchRequest {
         }
         Some(next)
     }
+}
+
+/// Checks `answers` and `captions`. They have no effect, because there is no semantic ranker.
+///
+/// Options follow the kind: `extractive|count-3,threshold-0.9`. A list of strings is the kind and its options too.
+fn answers_and_captions(given: &RequestObject<'_>) -> Result<(), ApiError> {
+    for name in ["answers", "captions"] {
+        for value in given.text_or_texts(name)? {
+            let (kind, options) = value.split_once('|').unwrap_or((value, ""));
+            let known = |option: &str| match option.split_once('-') {
+                Some(("count", number)) if name == "answers" => {
+                    number.parse::<u32>().is_ok_and(|number| (1..=10).contains(&number))
+                }
+                Some(("threshold", number)) if name == "answers" => {
+                    number.parse::<f64>().is_ok_and(|number| (0.0..=1.0).contains(&number))
+                }
+                Some(("maxcharlength", number)) => number.parse::<u32>().is_ok(),
+                Some(("highlight", flag)) if name == "captions" => matches!(flag, "true" | "false"),
+                _ => false,
+            };
+            let options = options.split(',').map(str::trim).filter(|option| !option.is_empty());
+            let is_kind = ["none", "extractive"].iter().any(|known| kind.trim().eq_ignore_ascii_case(known));
+            if !is_kind || !options.map(str::to_ascii_lowercase).all(|option| known(&option)) {
+                let form = match name {
+                    "answers" => {
+                        "none, extractive or extractive with options such as extractive|count-3,threshold-0.9"
+                    }
+                    _ => "none, extractive or extractive|highlight-true",
+                };
+                let shown: String = value.chars().take(60).collect();
+                return Err(ApiError::parameter(name, format!("'{name}' must be {form}, not '{shown}'.")));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn checked_top(top: i64) -> Result<usize, ApiError> {

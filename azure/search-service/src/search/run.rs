@@ -116,17 +116,12 @@ pub fn run(
 
 /// Checks the semantic configuration. It has no effect here, but Azure rejects a name that does not exist.
 fn check_semantic(request: &SearchRequest, snapshot: &IndexSnapshot) -> Result<(), ApiError> {
-    let Some(name) = request.body.get("semanticConfiguration").and_then(Value::as_str) else { return Ok(()) };
-    let semantic = snapshot.plan.definition.json.get("semantic");
-    let known = semantic.and_then(|semantic| semantic.get("configurations")).and_then(Value::as_array);
-    let is_known = |configuration: &Value| configuration.get("name").and_then(Value::as_str) == Some(name);
-    match known.into_iter().flatten().any(is_known) {
-        true => Ok(()),
-        false => {
-            let message = format!("Unknown semantic configuration '{name}': the index does not define it.");
-            Err(ApiError::parameter("semanticConfiguration", message))
-        }
+    let Some(name) = &request.semantic_configuration else { return Ok(()) };
+    if snapshot.plan.definition.semantic.find(Some(name)).is_some() {
+        return Ok(());
     }
+    let message = format!("Unknown semantic configuration '{name}': the index does not define it.");
+    Err(ApiError::parameter("semanticConfiguration", message))
 }
 
 fn profile<'a>(

@@ -17,7 +17,7 @@ use crate::engine::index::SearchIndex;
 use crate::engine::snapshot::IndexSnapshot;
 use crate::http::statistics::{self, IndexSize};
 use crate::http::{Answering, Backend, HttpReply, RequestContext, SearchCall};
-use crate::knowledge;
+use crate::knowledge::{self, RetrievalFormat};
 use crate::resources::{ResourceChange, ResourceKind, ResourceRegistry};
 use crate::search::request::SearchRequest;
 use crate::search::scope::SynonymMaps;
@@ -270,13 +270,21 @@ impl Backend for SearchBackend {
     // The state of indexers is on disk, so these calls may block.
 
     fn run_indexer<'a>(&'a self, context: &'a RequestContext, name: &'a str) -> Answering<'a, ()> {
-        let (indexing, name) = (Arc::clone(&self.indexing), name.to_owned());
-        run_on_blocking_thread(WorkKind::Write, context, move |_| indexing.run(&name))
+        let indexing = &self.indexing;
+        Box::pin(async move {
+            indexing.wait_for_end(name).await;
+            let (indexing, name) = (Arc::clone(indexing), name.to_owned());
+            run_on_blocking_thread(WorkKind::Write, context, move |_| indexing.run(&name)).await
+        })
     }
 
     fn reset_indexer<'a>(&'a self, context: &'a RequestContext, name: &'a str) -> Answering<'a, ()> {
-        let (indexing, name) = (Arc::clone(&self.indexing), name.to_owned());
-        run_on_blocking_thread(WorkKind::Write, context, move |_| indexing.indexers().reset(&name))
+        let indexing = &self.indexing;
+        Box::pin(async move {
+            indexing.wait_for_end(name).await;
+            let (indexing, name) = (Arc::clone(indexing), name.to_owned());
+            run_on_blocking_thread(WorkKind::Write, context, move |_| indexing.indexers().reset(&name)).await
+        })
     }
 
     fn reset_documents<'a>(
@@ -307,8 +315,15 @@ impl Backend for SearchBackend {
         skillset: &'a str,
         request: Value,
     ) -> Answering<'a, ()> {
-        let (indexing, skillset) = (Arc::clone(&self.indexing), skillset.to_owned());
-        run_on_blocking_thread(WorkKind::Write, context, move |_| indexing.reset_skills(&skillset, &request))
+        let indexing = &self.indexing;
+        Box::pin(async move {
+            for indexer in indexing.users_of(skillset) {
+                indexing.wait_for_end(&indexer).await;
+            }
+            let (indexing, skillset) = (Arc::clone(indexing), skillset.to_owned());
+            let reset = move |_: &Budget| indexing.reset_skills(&skillset, &request);
+            run_on_blocking_thread(WorkKind::Write, context, reset).await
+        })
     }
 
     fn retrieve<'a>(
@@ -317,14 +332,19 @@ impl Backend for SearchBackend {
         knowledge_base: &'a str,
         request: Value,
     ) -> Answering<'a, HttpReply> {
-        let bases = context.api_version.as_str() >= "2025-11-01";
+        let version = &context.api_version;
+        let format = match (version.has_knowledge_bases(), version.has_knowledge_sources()) {
+            (true, _) => RetrievalFormat::KnowledgeBases,
+            (false, true) => RetrievalFormat::Agents,
+            (false, false) => RetrievalFormat::TargetIndexes,
+        };
         let base = self.resources.find(ResourceKind::KnowledgeBase, knowledge_base);
         let (resources, indexes, synonyms) =
             (Arc::clone(&self.resources), Arc::clone(&self.indexes), Arc::clone(&self.synonyms));
         run_on_blocking_thread(WorkKind::Search, context, move |budget| {
             let find = |name: &str| indexes.get(&resources.find_index(name)?.name)?.snapshot();
             let answer =
-                knowledge::retrieve(&base?.value, &request, bases, &resources, &synonyms, &find, budget)?;
+                knowledge::retrieve(&base?.value, &request, format, &resources, &synonyms, &find, budget)?;
             HttpReply::json(StatusCode::OK, &answer)
         })
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bindpost_azure_search_model::ApiError;
 use bindpost_azure_search_model::definition::IndexSchema;
@@ -17,6 +18,9 @@ use crate::indexers::{
     IndexerLimits, IndexerScheduler, RedbState, Skillset,
 };
 use crate::resources::{ResourceDefinition, ResourceKind, ResourceRegistry};
+
+/// How long a request to run or reset an indexer waits for the end of the run before it.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) struct IndexerService {
     indexers: Arc<IndexerScheduler>,
@@ -78,6 +82,21 @@ impl IndexerService {
         self.indexers.forget(name);
     }
 
+    /// Waits for the run of an indexer that is about to end. An indexer runs when it is created, and scripts send the
+    /// next request at once.
+    pub(super) async fn wait_for_end(&self, name: &str) {
+        self.indexers.wait_for_end(name, PATIENCE).await;
+    }
+
+    /// Returns the names of the indexers with this skillset.
+    pub(super) fn users_of(&self, skillset: &str) -> Vec<String> {
+        let uses = |indexer: &ResourceDefinition| {
+            indexer.value.get("skillsetName").and_then(Value::as_str) == Some(skillset)
+        };
+        let all = self.resources.list(ResourceKind::Indexer).into_iter();
+        all.filter(|indexer| uses(indexer)).map(|indexer| indexer.name.clone()).collect()
+    }
+
     /// Starts a run on request.
     pub(super) fn run(&self, name: &str) -> Result<(), ApiError> {
         let definition = self.resources.find(ResourceKind::Indexer, name)?;
@@ -120,12 +139,7 @@ impl IndexerService {
                 ));
             }
         }
-        for indexer in self.resources.list(ResourceKind::Indexer) {
-            if indexer.value.get("skillsetName").and_then(Value::as_str) == Some(skillset) {
-                self.indexers.reset(&indexer.name)?;
-            }
-        }
-        Ok(())
+        self.users_of(skillset).iter().try_for_each(|indexer| self.indexers.reset(indexer))
     }
 
     fn start(&self, definition: &Value) -> Result<(), ApiError> {

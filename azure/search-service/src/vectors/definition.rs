@@ -10,6 +10,10 @@ use serde_json::Value;
 use super::metric::VectorMetric;
 use super::set::VectorSettings;
 use super::value::vector_length;
+use crate::indexers::parse_duration;
+
+/// The largest `truncationDimension`.
+const MOST_DIMENSIONS: usize = 4096;
 
 /// An object of `vectorSearch` or of a vector query, at a path such as `vectorSearch.profiles[0]`.
 pub(super) type VectorObject<'a> = ObjectReader<'a, ApiError>;
@@ -213,17 +217,86 @@ fn profile(members: &VectorObject<'_>) -> Result<VectorProfile, ApiError> {
 
 fn compression(members: &VectorObject<'_>) -> Result<String, ApiError> {
     let name = members.required_text("name")?.to_owned();
-    match members.required_text("kind")? {
-        "scalarQuantization" | "binaryQuantization" => Ok(name),
-        other => Err(members
-            .error("kind", format_args!("must be scalarQuantization or binaryQuantization, not '{other}'"))),
+    let kinds = [("scalarQuantization", true), ("binaryQuantization", false)];
+    let scalar = members.choice("kind", &kinds)?.ok_or_else(|| members.missing("kind"))?;
+    members.allow_only(&[
+        "name",
+        "kind",
+        "rerankWithOriginalVectors",
+        "defaultOversampling",
+        "rescoringOptions",
+        "truncationDimension",
+        "scalarQuantizationParameters",
+    ])?;
+    if !scalar && members.value("scalarQuantizationParameters").is_some() {
+        return Err(members.error("scalarQuantizationParameters", "is only for the kind scalarQuantization"));
+    }
+    members.boolean("rerankWithOriginalVectors")?;
+    oversampling(members)?;
+    members.integer_in("truncationDimension", 2..=MOST_DIMENSIONS)?;
+    let rescoring = members.object_or_empty("rescoringOptions")?;
+    rescoring.allow_only(&["enableRescoring", "defaultOversampling", "rescoreStorageMethod"])?;
+    rescoring.boolean("enableRescoring")?;
+    oversampling(&rescoring)?;
+    rescoring.choice("rescoreStorageMethod", &[("preserveOriginals", ()), ("discardOriginals", ())])?;
+    let quantization = members.object_or_empty("scalarQuantizationParameters")?;
+    quantization.allow_only(&["quantizedDataType"])?;
+    quantization.choice("quantizedDataType", &[("int8", ())])?;
+    Ok(name)
+}
+
+fn oversampling(given: &VectorObject<'_>) -> Result<(), ApiError> {
+    match given.number("defaultOversampling")? {
+        Some(factor) if factor < 1.0 => {
+            Err(given.error("defaultOversampling", format_args!("must be 1 or more, not {factor}")))
+        }
+        _ => Ok(()),
     }
 }
 
-/// Any kind is accepted. Vectorizers are never called, and new API versions add new kinds.
+/// The kinds of vectorizers: the member with their parameters, and the names of these. Vectorizers are never called.
+const VECTORIZERS: [(&str, (&str, &[&str])); 4] = [
+    (
+        "azureOpenAI",
+        ("azureOpenAIParameters", &["resourceUri", "deploymentId", "apiKey", "authIdentity", "modelName"]),
+    ),
+    (
+        "customWebApi",
+        (
+            "customWebApiParameters",
+            &["uri", "httpHeaders", "httpMethod", "timeout", "authResourceId", "authIdentity"],
+        ),
+    ),
+    (
+        "aiServicesVision",
+        ("aiServicesVisionParameters", &["modelVersion", "resourceUri", "apiKey", "authIdentity"]),
+    ),
+    ("aml", ("amlParameters", &["uri", "key", "resourceId", "timeout", "region", "modelName"])),
+];
+
 fn vectorizer(members: &VectorObject<'_>) -> Result<String, ApiError> {
-    members.required_text("kind")?;
-    Ok(members.required_text("name")?.to_owned())
+    let name = members.required_text("name")?.to_owned();
+    let (member, known) = members.choice("kind", &VECTORIZERS)?.ok_or_else(|| members.missing("kind"))?;
+    // Azure returns the parameters of the other kinds as null.
+    let others =
+        VECTORIZERS.iter().map(|(_, (other, _))| *other).filter(|other| members.value(other).is_none());
+    members.allow_only(&["name", "kind", member].into_iter().chain(others).collect::<Vec<_>>())?;
+    let parameters = members.object_or_empty(member)?;
+    parameters.allow_only(known)?;
+    for name in known {
+        match *name {
+            "authIdentity" | "httpHeaders" => parameters.object(name).map(drop)?,
+            "timeout" => {
+                let wrong = |text: &&str| parse_duration(text).is_none();
+                if let Some(text) = parameters.text(name)?.filter(wrong) {
+                    let problem = format_args!("must be a duration such as 'PT30S', not '{text}'");
+                    return Err(parameters.error(name, problem));
+                }
+            }
+            _ => parameters.text(name).map(drop)?,
+        }
+    }
+    Ok(name)
 }
 
 fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {

@@ -14,8 +14,20 @@ fn search() -> VectorSearch {
             {"name": "bits", "kind": "exhaustiveKnn", "exhaustiveKnnParameters": {"metric": "hamming"}},
             {"name": "nulls", "kind": "hnsw", "hnswParameters": {"m": null, "metric": null}},
         ],
-        "compressions": [{"name": "c", "kind": "scalarQuantization", "truncationDimension": 64}],
-        "vectorizers": [{"name": "v", "kind": "azureOpenAI", "azureOpenAIParameters": {"modelName": "x"}}],
+        "compressions": [
+            {"name": "c", "kind": "scalarQuantization", "truncationDimension": 64, "defaultOversampling": 4,
+             "rerankWithOriginalVectors": true, "scalarQuantizationParameters": {"quantizedDataType": "int8"}},
+            {"name": "bin", "kind": "binaryQuantization", "scalarQuantizationParameters": null, "rescoringOptions":
+                {"enableRescoring": true, "defaultOversampling": 10.0, "rescoreStorageMethod": "discardOriginals"}},
+        ],
+        "vectorizers": [
+            {"name": "v", "kind": "azureOpenAI", "azureOpenAIParameters": {"modelName": "x"}, "amlParameters": null},
+            {"name": "w", "kind": "customWebApi", "customWebApiParameters":
+                {"uri": "https://example.com", "httpMethod": "POST", "httpHeaders": {"a": "b"}, "timeout": "PT1M"}},
+            {"name": "x", "kind": "aml", "amlParameters": {"uri": "https://example.com", "timeout": "PT30S"}},
+            {"name": "y", "kind": "aiServicesVision",
+             "aiServicesVisionParameters": {"resourceUri": "https://example.com", "modelVersion": "2023-04-15"}},
+        ],
         "profiles": [
             {"name": "p", "algorithm": "h"},
             {"name": "t", "algorithm": "tuned", "compression": "c", "vectorizer": "v"},
@@ -58,6 +70,13 @@ fn no_vector_search_is_an_empty_one() {
 #[test]
 fn errors_in_vector_search_name_the_member() {
     let algorithm = |parameters: Value| json!({"algorithms": [{"name": "h", "kind": "hnsw", "hnswParameters": parameters}]});
+    let named = |list: &str, over: Value| {
+        let mut member = json!({"name": "c"});
+        member.as_object_mut().unwrap().extend(over.as_object().unwrap().clone());
+        json!({ list: [member] })
+    };
+    let compression = |over| named("compressions", over);
+    let vectorizer = |over| named("vectorizers", over);
     for (definition, message) in [
         (json!([]), "'vectorSearch' must be an object"),
         (json!({"algorithms": {}}), "'vectorSearch.algorithms' must be an array"),
@@ -71,6 +90,54 @@ fn errors_in_vector_search_name_the_member() {
         (algorithm(json!({"ef": 5})), "hnswParameters.ef' is unknown"),
         (json!({"profiles": [{"name": "p", "algorithm": "h"}]}), "refers to the algorithm 'h', which"),
         (json!({"compressions": [{"name": "c", "kind": "zip"}]}), "not 'zip'"),
+        (
+            compression(json!({"kind": "scalarQuantization", "oversampling": 2})),
+            "compressions[0].oversampling' is unknown",
+        ),
+        (
+            compression(json!({"kind": "scalarQuantization", "defaultOversampling": 0.5})),
+            "compressions[0].defaultOversampling' must be 1 or more, not 0.5",
+        ),
+        (
+            compression(json!({"kind": "scalarQuantization", "truncationDimension": "64"})),
+            "compressions[0].truncationDimension' must be a whole number",
+        ),
+        (
+            compression(
+                json!({"kind": "scalarQuantization", "scalarQuantizationParameters": {"quantizedDataType": "int4"}}),
+            ),
+            "scalarQuantizationParameters.quantizedDataType' must be int8, not 'int4'",
+        ),
+        (
+            compression(json!({"kind": "binaryQuantization", "scalarQuantizationParameters": {}})),
+            "is only for the kind scalarQuantization",
+        ),
+        (
+            compression(
+                json!({"kind": "binaryQuantization", "rescoringOptions": {"rescoreStorageMethod": "keep"}}),
+            ),
+            "compressions[0].rescoringOptions.rescoreStorageMethod' must be one of preserveOriginals",
+        ),
+        (
+            vectorizer(json!({"kind": "local"})),
+            "vectorizers[0].kind' must be one of azureOpenAI, customWebApi",
+        ),
+        (
+            vectorizer(json!({"kind": "azureOpenAI", "azureOpenAIParameters": {"deployment": "d"}})),
+            "azureOpenAIParameters.deployment' is unknown",
+        ),
+        (
+            vectorizer(json!({"kind": "azureOpenAI", "customWebApiParameters": {}})),
+            "vectorizers[0].customWebApiParameters' is unknown",
+        ),
+        (
+            vectorizer(json!({"kind": "customWebApi", "customWebApiParameters": {"timeout": "30"}})),
+            "customWebApiParameters.timeout' must be a duration such as 'PT30S', not '30'",
+        ),
+        (
+            vectorizer(json!({"kind": "customWebApi", "customWebApiParameters": {"uri": 3}})),
+            "customWebApiParameters.uri' must be a string",
+        ),
         (
             json!({"algorithms": [{"name": "h", "kind": "hnsw"}],
                    "profiles": [{"name": "p", "algorithm": "h", "vectorizer": "w"}]}),

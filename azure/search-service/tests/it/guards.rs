@@ -78,7 +78,10 @@ async fn an_api_version_is_required() {
         ("2024-07-01", 200),
         ("2025-08-01-Preview", 200),
         ("2026-04-01", 200),
-        ("2023-11-01", 400),
+        ("2023-11-01", 200),
+        ("2024-05-01-preview", 200),
+        ("2020-06-30", 200),
+        ("2025-02-30", 400),
         ("1", 400),
     ] {
         let answer = server.raw("GET", &format!("/indexes?api-version={version}"), &[], "").await;

@@ -7,6 +7,7 @@
 mod budgets;
 #[cfg(target_os = "linux")]
 mod child;
+mod cors;
 mod damage;
 mod definitions;
 mod documents;
@@ -16,12 +17,15 @@ mod equivalence;
 #[cfg(target_os = "linux")]
 mod full_disk;
 mod guards;
+mod knowledge;
 mod neighbours;
 mod operations;
 mod recorded;
 mod refusals;
 mod relevance;
+mod runs;
 mod server;
 mod smuggling;
 mod text_limits;
 mod transport;
+mod whole;

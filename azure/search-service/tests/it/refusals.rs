@@ -43,6 +43,44 @@ fn a_semantic_configuration_must_exist() {
 }
 
 #[test]
+fn answers_captions_and_hybrid_search_are_checked() {
+    let index = index();
+    for (member, value) in [
+        ("answers", json!("none")),
+        ("answers", json!("extractive|count-3,threshold-0.9")),
+        ("answers", json!("extractive")),
+        ("captions", json!("extractive|highlight-false")),
+        ("captions", json!("none")),
+        ("hybridSearch", json!({"maxTextRecallSize": 100, "countAndFacetMode": "countAllResults"})),
+    ] {
+        index.search(json!({"search": "*", member: value}));
+    }
+    for (member, value, hint) in [
+        ("answers", json!("generative"), "'answers' must be none, extractive or"),
+        ("answers", json!("extractive|top-3"), "not 'extractive|top-3'"),
+        ("answers", json!("extractive|count-many"), "'answers' must be"),
+        ("answers", json!(3), "'answers' of the request must be"),
+        ("captions", json!("extractive|highlight-yes"), "'captions' must be none, extractive or"),
+        ("captions", json!("extractive|count-3"), "'captions' must be"),
+        (
+            "hybridSearch",
+            json!({"maxTextRecallSize": 0}),
+            "'hybridSearch.maxTextRecallSize' of the request must be",
+        ),
+        ("hybridSearch", json!({"maxRecall": 5}), "'hybridSearch.maxRecall' of the request is unknown"),
+        (
+            "hybridSearch",
+            json!({"countAndFacetMode": "all"}),
+            "'hybridSearch.countAndFacetMode' of the request must be one of",
+        ),
+        ("hybridSearch", json!(true), "'hybridSearch' of the request must be an object"),
+    ] {
+        let error = index.try_search(json!({"search": "*", member: value})).unwrap_err();
+        assert!(error.status == 400 && error.message.contains(hint), "{member}: {error}");
+    }
+}
+
+#[test]
 fn a_batch_with_an_invalid_key_is_rejected_as_a_whole() {
     let index = index();
     for (bad, hint) in [(json!({"text": "x"}), "key cannot be missing"), (json!({"id": "a/b"}), "'a/b'")] {

@@ -3,14 +3,13 @@
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use bindpost_azure_search_model::ApiError;
-use bindpost_net_json::JsonPlace;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::indexers::definition::{IndexerObject, MappingFunction};
+use crate::indexers::definition::IndexerObject;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum MappingTransform {
+pub(crate) enum MappingTransform {
     /// If `token` is true, the last character is the number of padding characters, as in
     /// .NET's UrlTokenEncode.
     Base64Encode {
@@ -30,17 +29,38 @@ pub(super) enum MappingTransform {
     ToJson,
 }
 
+/// The names of all functions.
+const KNOWN: [(&str, &str); 8] = [
+    ("base64Encode", "base64Encode"),
+    ("base64Decode", "base64Decode"),
+    ("extractTokenAtPosition", "extractTokenAtPosition"),
+    ("jsonArrayToStringCollection", "jsonArrayToStringCollection"),
+    ("urlEncode", "urlEncode"),
+    ("urlDecode", "urlDecode"),
+    ("fixedLengthEncode", "fixedLengthEncode"),
+    ("toJson", "toJson"),
+];
+
 impl MappingTransform {
-    pub(super) fn parse(function: &MappingFunction) -> Result<Self, ApiError> {
-        let place = JsonPlace::of(format!("mapping function '{}'", function.name));
-        let parameters = IndexerObject::from_members(&function.parameters, place);
+    /// Parses the value of `mappingFunction`.
+    pub(crate) fn parse(given: &IndexerObject<'_>) -> Result<Self, ApiError> {
+        given.allow_only(&["name", "parameters"])?;
+        given.required_text("name")?;
+        let parameters = given.object_or_empty("parameters")?;
+        let name = given.choice("name", &KNOWN)?.unwrap_or_default();
+        parameters.allow_only(match name {
+            "base64Encode" => &["useHttpServerUtilityUrlTokenEncode"],
+            "base64Decode" => &["useHttpServerUtilityUrlTokenDecode", "useHttpServerUtilityUrlTokenEncode"],
+            "extractTokenAtPosition" => &["delimiter", "position"],
+            _ => &[],
+        })?;
         let token = || {
             let encode = parameters.boolean("useHttpServerUtilityUrlTokenEncode")?;
             Ok::<_, ApiError>(encode.unwrap_or(true))
         };
         let token_decode =
             || parameters.boolean("useHttpServerUtilityUrlTokenDecode")?.map_or_else(token, Ok);
-        Ok(match function.name.as_str() {
+        Ok(match name {
             "base64Encode" => Self::Base64Encode { token: token()? },
             "base64Decode" => Self::Base64Decode { token: token_decode()? },
             "extractTokenAtPosition" => {
@@ -53,12 +73,7 @@ impl MappingTransform {
             "urlEncode" => Self::UrlEncode,
             "urlDecode" => Self::UrlDecode,
             "fixedLengthEncode" => Self::FixedLengthEncode,
-            "toJson" => Self::ToJson,
-            other => {
-                return Err(ApiError::invalid(format!(
-                    "Mapping function '{other}' is not known. Use base64Encode, base64Decode, extractTokenAtPosition, jsonArrayToStringCollection, urlEncode, urlDecode, fixedLengthEncode or toJson."
-                )));
-            }
+            _ => Self::ToJson,
         })
     }
 
@@ -159,13 +174,17 @@ pub(in crate::indexers) fn percent_decode(text: &str, plus_is_space: bool) -> Op
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Map, json};
+    use bindpost_net_json::JsonPlace;
+    use serde_json::json;
 
     use super::*;
 
+    fn parse(function: &Value) -> Result<MappingTransform, ApiError> {
+        MappingTransform::parse(&IndexerObject::new(function, JsonPlace::at("mappingFunction"))?)
+    }
+
     fn apply(name: &str, parameters: Value, value: Value) -> Result<Value, String> {
-        let parameters = parameters.as_object().unwrap().clone();
-        MappingTransform::parse(&MappingFunction { name: name.into(), parameters }).unwrap().apply(value)
+        parse(&json!({"name": name, "parameters": parameters})).unwrap().apply(value)
     }
 
     #[test]
@@ -210,9 +229,18 @@ mod tests {
 
     #[test]
     fn unknown_functions_and_missing_parameters_are_rejected() {
-        for (name, named) in [("reverse", "'reverse'"), ("extractTokenAtPosition", "delimiter")] {
-            let function = MappingFunction { name: name.into(), parameters: Map::new() };
-            assert!(MappingTransform::parse(&function).unwrap_err().message.contains(named));
+        for (function, named) in [
+            (json!({"name": "reverse"}), "'mappingFunction.name' must be one of base64Encode"),
+            (json!({"name": "extractTokenAtPosition"}), "'mappingFunction.parameters.delimiter' is required"),
+            (json!({"name": "toJson", "parameter": {}}), "'mappingFunction.parameter' is unknown"),
+            (json!({"name": "toJson", "parameters": []}), "'mappingFunction.parameters' must be an object"),
+            (
+                json!({"name": "base64Encode", "parameters": {"useHttpServerUtilityUrlTokenEncode": "no"}}),
+                "useHttpServerUtilityUrlTokenEncode' must be true or false",
+            ),
+        ] {
+            let error = parse(&function).unwrap_err();
+            assert!(error.message.contains(named), "{error}");
         }
     }
 }

@@ -163,6 +163,34 @@ fn a_second_run_of_the_same_indexer_is_rejected() {
     bench.succeed();
 }
 
+#[tokio::test]
+async fn a_request_waits_for_a_run_that_ends() {
+    let bench = Bench::new(json!({}));
+    // Nothing runs, so this does not wait.
+    bench.indexers.wait_for_end("ix", Duration::MAX).await;
+    let ticket = bench.indexers.reserve_run(bench.job()).unwrap();
+    let indexers = Arc::clone(&bench.indexers);
+    let waiting = tokio::spawn(async move {
+        indexers.wait_for_end("ix", Duration::MAX).await;
+        indexers.reset("ix")
+    });
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!waiting.is_finished());
+    drop(ticket);
+    waiting.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_long_run_is_not_waited_for() {
+    let bench = Bench::new(json!({}));
+    let _ticket = bench.indexers.reserve_run(bench.job()).unwrap();
+    bench.indexers.wait_for_end("ix", Duration::from_millis(1)).await;
+    assert!(bench.indexers.is_running("ix"));
+    assert_eq!(bench.indexers.reset("ix").unwrap_err().status, http::StatusCode::CONFLICT);
+}
+
 #[test]
 fn messages_are_limited() {
     let bench = Bench::new(json!({"parsingMode": "jsonLines"})).tolerate();

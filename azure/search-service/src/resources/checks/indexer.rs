@@ -8,7 +8,8 @@ use crate::resources::{ResourceKind, ResourceRegistry};
 use super::{ResourceObject, check_reference};
 
 pub(super) fn data_source(top: &ResourceObject<'_>) -> Result<(), ApiError> {
-    top.required_object("credentials").map(|_| ())
+    top.required_object("credentials")?.allow_only(&["connectionString"])?;
+    top.object_or_empty("container")?.allow_only(&["name", "query"])
 }
 
 pub(super) fn indexer(top: &ResourceObject<'_>, all: &ResourceRegistry) -> Result<(), ApiError> {

@@ -1,17 +1,13 @@
 //! Runs the operations one after the other against a service on its own port, and records the results.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 
-use bindpost_azure_search_service::{SearchService, ServiceOptions, Upkeep};
 use serde_json::Value;
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
 use super::swagger::Swagger;
 use super::table::{OPERATIONS, Operation};
-use crate::server::{Answer, PATIENCE};
+use crate::server::Answer;
+use crate::whole::WholeService;
 
 pub(crate) const VERSION: &str = "2025-08-01-preview";
 
@@ -77,55 +73,25 @@ struct Noted {
 }
 
 pub(crate) struct Tour {
-    folder: PathBuf,
-    base: String,
-    key: String,
-    client: reqwest::Client,
+    service: WholeService,
     swagger: Option<Swagger>,
     noted: BTreeMap<&'static str, Noted>,
-    upkeep: Upkeep,
-    stop: oneshot::Sender<()>,
-    serving: JoinHandle<std::io::Result<()>>,
 }
 
 impl Tour {
     pub(crate) async fn start() -> Self {
-        let folder =
-            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tour-{:016x}", getrandom::u64().unwrap()));
-        let service = SearchService::open(ServiceOptions::new(&folder)).unwrap();
-        let key = service.keys().unwrap().admin_keys()[0].clone();
-        let upkeep = service.start_upkeep().unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base = format!("http://{}", listener.local_addr().unwrap());
-        let (stop, stopped) = oneshot::channel();
-        let serving = tokio::spawn(async move {
-            let until = async {
-                let _ = stopped.await;
-            };
-            service.serve(listener, until).await
-        });
-        let client = bindpost_net_upstream::client_builder().no_proxy().build().unwrap();
-        let swagger = Swagger::open();
-        Self { folder, base, key, client, swagger, noted: BTreeMap::new(), upkeep, stop, serving }
+        let service = WholeService::start().await;
+        Self { service, swagger: Swagger::open(), noted: BTreeMap::new() }
     }
 
     /// Stops the service, checks that its folder can be opened again, and deletes it.
     pub(crate) async fn end(self) {
-        drop(self.client);
-        let _ = self.stop.send(());
-        self.serving.await.unwrap().unwrap();
-        // Dropping it waits for its thread.
-        let upkeep = self.upkeep;
-        tokio::task::spawn_blocking(move || drop(upkeep)).await.unwrap();
-        drop(SearchService::open(ServiceOptions::new(&self.folder)).unwrap());
-        std::fs::remove_dir_all(&self.folder).unwrap();
+        self.service.end().await;
     }
 
     /// Writes a file for data sources.
     pub(crate) fn put_file(&self, container: &str, name: &str, text: &str) {
-        let folder = self.folder.join("blobs").join(container);
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join(name), text).unwrap();
+        self.service.put_file(container, name, text);
     }
 
     /// Sends a request and expects the given status. Checks the common parts of every response.
@@ -139,18 +105,9 @@ impl Tour {
     ) -> Answer {
         let operation = OPERATIONS.iter().find(|operation| operation.id == id).expect(id);
         let target = format!("{}?api-version={VERSION}{}", form.path(operation, names), ask.options);
-        let request = self.client.request(operation.verb.parse().unwrap(), format!("{}{target}", self.base));
-        let mut request = request.header("api-key", &self.key);
-        for (name, value) in ask.headers {
-            request = request.header(*name, *value);
-        }
-        if let Some(body) = &ask.body {
-            request = request.header("content-type", "application/json").body(body.to_string());
-        }
-        let response = tokio::time::timeout(PATIENCE, request.send()).await.unwrap().unwrap();
-        let (got, headers) = (response.status().as_u16(), response.headers().clone());
-        let answer = Answer { status: got, headers, text: response.text().await.unwrap() };
-
+        let (verb, body) = (operation.verb, ask.body.as_ref());
+        let answer = self.service.send(verb, &target, ask.headers, body).await;
+        let got = answer.status;
         let what = format!("{id}: {} {target}", operation.verb);
         assert_eq!(answer.status, status, "{what}: {answer:?}");
         assert_eq!(answer.header("odata-version"), "4.0", "{what}");

@@ -77,6 +77,8 @@ async fn searches(tour: &mut Tour, form: Form) {
     for (id, ask) in asks {
         let found = tour.ask(id, form, &["hotels"], ask, 206).await.json();
         assert_eq!(found["@search.semanticPartialResponseType"], "baseResults");
+        // Clients read the answers without asking whether there are any.
+        assert_eq!(found["@search.answers"], json!([]));
         tour.is_partial(id, "a semantic query gets 206 with the results of keywords and vectors");
     }
 }
