@@ -146,7 +146,14 @@ impl ServiceRequest<'_> {
                     .to_owned(),
             ),
         };
-        let request = UpstreamRequest { method, path, headers, body, repeatable };
+        let request = UpstreamRequest {
+            method,
+            path,
+            headers,
+            body,
+            repeatable,
+            extensions: http::Extensions::default(),
+        };
         ServiceResponse::read(client.upstream.send_within(request, &redirects).await?)
     }
 }

@@ -104,8 +104,8 @@ impl ToolOutline {
         let definition = Tool {
             name: name.clone(),
             description: Some(description),
-            input_schema: schema,
-            output_schema: output,
+            input_schema: schema.into(),
+            output_schema: output.map(Into::into),
             ..Tool::default()
         };
         let shared = Arc::clone(shared);

@@ -209,6 +209,7 @@ async fn a_body_is_validated_by_the_schema_of_the_document_before_it_is_sent() {
     let operation = Operation {
         id: "SynonymMaps_CreateOrUpdate".to_owned(),
         method: http::Method::PUT,
+        other_methods: Vec::new(),
         path: "/synonymmaps('{synonymMapName}')".to_owned(),
         tags: Vec::new(),
         summary: None,
