@@ -9,7 +9,7 @@ use clap::CommandFactory as _;
 use clap_complete::Shell;
 
 #[path = "../src/flags.rs"]
-#[allow(dead_code, reason = "the definition is printed; no value is read")]
+#[allow(dead_code, unused_imports, reason = "the definition is printed; no value is read")]
 mod flags;
 
 fn main() -> io::Result<()> {

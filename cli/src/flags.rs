@@ -26,7 +26,7 @@ pub(crate) struct CliFlags {
 pub(crate) enum CliCommand {
     /// Serve a small built-in server with tools, a resource and a prompt, in every revision of MCP
     Demo(DemoFlags),
-    /// Run an Azure Functions app as an MCP server: Python, Node, Java or a custom handler
+    /// Run an Azure Functions app as an MCP server: Python, Node, Java, a custom handler or a self-hosted server
     Run(RunFlags),
     /// Serve an embedded search service with the REST API of Azure AI Search
     SearchService(SearchServiceFlags),

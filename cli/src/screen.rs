@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 
-use bindpost_azure_functions::{AppReport, ArgumentRow};
+use bindpost_azure_functions::{AppReport, ArgumentRow, ServerRow, WorkerKind};
 
 /// Maximum number of rows of one table. The number of further rows is printed below it.
 const MAX_ROWS: usize = 20;
@@ -28,16 +28,33 @@ pub(crate) fn draw(facts: &StartScreen<'_>) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let _ = writeln!(
         out,
-        "\n  {} {version}   {}   {} worker   ready in {ready_ms} ms\n",
+        "\n  {} {version}   {}   {}   ready in {ready_ms} ms\n",
         paint.bold("bindpost"),
         without_controls(&report.app),
-        without_controls(&report.runtime)
+        without_controls(&worker(report))
     );
-    let _ = writeln!(out, "  MCP        {base}/runtime/webhooks/mcp      streamable HTTP: {revisions}");
-    let _ = writeln!(out, "             {base}/runtime/webhooks/mcp/sse  HTTP+SSE, for old clients");
-    let _ = writeln!(out, "             {base}/mcp                       short form of the first");
+    match &report.server {
+        None => {
+            let _ =
+                writeln!(out, "  MCP        {base}/runtime/webhooks/mcp      streamable HTTP: {revisions}");
+            let _ = writeln!(out, "             {base}/runtime/webhooks/mcp/sse  HTTP+SSE, for old clients");
+            let _ = writeln!(out, "             {base}/mcp                       short form of the first");
+        }
+        Some(server) => {
+            let _ = writeln!(out, "  MCP        {base}/mcp   every other path is forwarded too");
+            let _ = writeln!(out, "  Server     {}", without_controls(&describe_server(server)));
+        }
+    }
     let _ = writeln!(out, "  Health     {base}/_/healthz  {base}/_/readyz");
     let _ = writeln!(out, "  Auth       {auth}");
+    if let Some(place) = &report.worker.place {
+        let label = if report.server.is_some() { "Program" } else { "Worker " };
+        let _ = writeln!(out, "  {label}    {}", without_controls(place));
+    }
+    if let Some(interpreter) = &report.interpreter {
+        let language = if report.runtime.starts_with("java ") { "Java" } else { "Python" };
+        let _ = writeln!(out, "  {language:<9}  {}", without_controls(interpreter));
+    }
     for notice in &report.notices {
         let _ = writeln!(out, "  Note       {}", without_controls(notice));
     }
@@ -48,7 +65,13 @@ pub(crate) fn draw(facts: &StartScreen<'_>) -> String {
             &tool.name,
             &arguments(&tool.arguments),
             &tool.function,
-            &tool.bindings.join(" "),
+            &tool
+                .http
+                .iter()
+                .map(|http| format!("← http {http}"))
+                .chain(tool.bindings.clone())
+                .collect::<Vec<_>>()
+                .join(" "),
             &tool.hints.join(" "),
         ];
         cells.map(|cell| cell.clone())
@@ -76,6 +99,17 @@ pub(crate) fn draw(facts: &StartScreen<'_>) -> String {
     });
     table(&mut out, "PROMPTS", ["NAME", "ARGUMENTS", "FUNCTION", "", ""], prompts, paint);
 
+    let http = report.http.iter().map(|row| {
+        let methods = if row.methods.is_empty() { "any".to_owned() } else { row.methods.join(" ") };
+        [row.route.clone(), methods, row.function.clone(), row.bindings.join(" "), row.level.to_owned()]
+    });
+    table(&mut out, "HTTP", ["ROUTE", "METHODS", "FUNCTION", "BINDINGS", "LEVEL"], http, paint);
+    let timers = report.timers.iter().map(|row| {
+        let next = row.next.clone().unwrap_or_else(|| "never".to_owned());
+        [row.schedule.clone(), next, row.function.clone(), row.bindings.join(" ")]
+    });
+    table(&mut out, "TIMERS", ["SCHEDULE", "NEXT RUN", "FUNCTION", "BINDINGS"], timers, paint);
+
     for warning in &report.warnings {
         let _ = writeln!(out, "  {} {}", paint.yellow("!"), without_controls(&warning.message));
         if let Some(fix) = &warning.fix {
@@ -83,6 +117,24 @@ pub(crate) fn draw(facts: &StartScreen<'_>) -> String {
         }
     }
     out
+}
+
+/// Returns the language with the kind of its worker. A custom handler may be written in any language.
+fn worker(report: &AppReport) -> String {
+    match report.worker.kind {
+        WorkerKind::CustomHandler | WorkerKind::SelfHosted => report.worker.kind.as_words().to_owned(),
+        kind => format!("{}, {}", report.runtime, kind.as_words()),
+    }
+}
+
+/// Describes the server of a self-hosted app.
+fn describe_server(server: &ServerRow) -> String {
+    let named = [&server.name, &server.version].into_iter().flatten().map(String::as_str);
+    let mut parts: Vec<String> = vec![named.collect::<Vec<_>>().join(" ")];
+    parts.extend(server.revision.as_ref().map(|revision| format!("MCP {revision}")));
+    parts.extend(server.problem.clone());
+    parts.retain(|part| !part.is_empty());
+    parts.join(", ")
 }
 
 /// Lists the arguments of an entry. `*` marks required arguments.
@@ -194,7 +246,7 @@ impl TerminalStyle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bindpost_azure_functions::{AppWarning, PromptRow, ToolRow};
+    use bindpost_azure_functions::{AppWarning, HttpRow, PromptRow, TimerRow, ToolRow, WorkerRow};
 
     fn report(tools: usize) -> AppReport {
         let tool = |number: usize| ToolRow {
@@ -207,6 +259,7 @@ mod tests {
             function: "f".to_owned(),
             bindings: vec!["→ blob snippets/{mcptoolargs.n}.json".to_owned()],
             hints: vec!["read-only"],
+            http: (number == 0).then(|| "GET /api/f".to_owned()),
         };
         AppReport {
             app: "app\u{1b}[31m".to_owned(),
@@ -216,6 +269,19 @@ mod tests {
                 name: "p".to_owned(),
                 arguments: Vec::new(),
                 function: "f".to_owned(),
+            }],
+            http: vec![HttpRow {
+                methods: vec!["GET".to_owned(), "POST".to_owned()],
+                route: "/api/orders/{id:int}".to_owned(),
+                level: "function",
+                function: "f".to_owned(),
+                bindings: Vec::new(),
+            }],
+            timers: vec![TimerRow {
+                schedule: "0 */5 * * * *".to_owned(),
+                next: Some("2026-05-01T10:05:00+02:00".to_owned()),
+                function: "f".to_owned(),
+                bindings: Vec::new(),
             }],
             warnings: vec![AppWarning { message: "a warning".to_owned(), fix: Some("do it".to_owned()) }],
             ..AppReport::default()
@@ -235,9 +301,13 @@ mod tests {
             "TOOLS (1)",
             "tool0",
             "n*: string[]",
-            "→ blob snippets/",
+            "← http GET /api/f → blob snippets/",
             "read-only",
             "PROMPTS (1)",
+            "HTTP (1)",
+            "/api/orders/{id:int}  GET POST",
+            "TIMERS (1)",
+            "0 */5 * * * *  2026-05-01T10:05:00+02:00  f",
             "fix: do it",
         ] {
             assert!(screen.contains(expected), "{expected} is not in\n{screen}");
@@ -255,6 +325,61 @@ mod tests {
     fn prints_the_number_of_hidden_rows() {
         let screen = screen(&report(25), 200);
         assert!(screen.contains("… 5 more") && !screen.contains("tool20"), "{screen}");
+    }
+
+    #[test]
+    fn says_whose_worker_runs() {
+        let head = |kind: WorkerKind, place: Option<&str>| {
+            let worker = WorkerRow { kind, place: place.map(str::to_owned) };
+            screen(&AppReport { app: "a".to_owned(), worker, ..report(0) }, 200)
+        };
+        for (runtime, line) in
+            [("python 3.11", "\n  Python     .venv\n"), ("java 17.0.1", "\n  Java       .venv\n")]
+        {
+            let (runtime, interpreter) = (runtime.to_owned(), Some(".venv".to_owned()));
+            let shown = screen(&AppReport { runtime, interpreter, ..report(0) }, 200);
+            assert!(shown.contains(line), "{shown}");
+        }
+        let built_in = head(WorkerKind::BuiltIn, None);
+        assert!(built_in.contains("   a   python 3.11, built-in worker   ready in 1 ms\n"), "{built_in}");
+        assert!(!built_in.contains("  Worker "), "{built_in}");
+        let public = head(WorkerKind::Public, Some("/workers/python"));
+        assert!(public.contains("   python 3.11, public worker   "), "{public}");
+        assert!(public.contains("\n  Worker     /workers/python\n"), "{public}");
+        let handler = head(WorkerKind::CustomHandler, Some("./handler"));
+        assert!(handler.contains("   a   custom handler   ready"), "{handler}");
+        assert!(handler.contains("\n  Worker     ./handler\n"), "{handler}");
+    }
+
+    #[test]
+    fn shows_the_server_of_a_self_hosted_app() {
+        let shown = |server: ServerRow| {
+            let worker =
+                WorkerRow { kind: WorkerKind::SelfHosted, place: Some("python server.py".to_owned()) };
+            screen(&AppReport { server: Some(server), worker, ..report(1) }, 200)
+        };
+        let found = shown(ServerRow {
+            name: Some("weather".to_owned()),
+            version: Some("1.2".to_owned()),
+            revision: Some("2025-11-25".to_owned()),
+            ..ServerRow::default()
+        });
+        for line in [
+            "  MCP        http://127.0.0.1:7071/mcp   every other path is forwarded too\n",
+            "\n  Server     weather 1.2, MCP 2025-11-25\n",
+            "\n  Program    python server.py\n",
+            "   self-hosted server   ready",
+            "TOOLS (1)",
+        ] {
+            assert!(found.contains(line), "{line} is not in\n{found}");
+        }
+        assert!(!found.contains("/runtime/webhooks/mcp"), "{found}");
+        let problem = Some("nothing answers MCP requests at /mcp: HTTP 404".to_owned());
+        let nothing = shown(ServerRow { problem, ..ServerRow::default() });
+        assert!(
+            nothing.contains("\n  Server     nothing answers MCP requests at /mcp: HTTP 404\n"),
+            "{nothing}"
+        );
     }
 
     #[test]

@@ -30,6 +30,7 @@ fn serve(app: &App) -> Host {
 /// Returns the key of the MCP extension in the key file of the app.
 fn key(app: &App) -> String {
     let keys = app.read(".bindpost/keys").expect("the file exists");
+    assert_eq!(app.read(".bindpost/.gitignore").expect("the file exists"), "*\n");
     let mut lines = keys.lines().filter_map(|line| line.split_once(" = "));
     lines.find(|(name, _)| *name == "mcp_extension").expect("the key exists").1.to_owned()
 }

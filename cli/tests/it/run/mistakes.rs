@@ -50,14 +50,14 @@ fn a_mistake_in_host_json_names_the_file_the_member_and_the_fix() {
 
 #[test]
 fn a_mistake_in_the_only_function_names_the_file_the_function_the_member_and_the_fix() {
-    let trigger = tool("a b");
+    let trigger = tool("pid").replace("\"toolName\"", "\"noName\"");
     let app = App::node().tool("pid", PID).with("pid/function.json", &trigger);
     let stderr = refusal(on_any_port(&app));
     assert_says(
         &stderr,
         &[
-            "pid/function.json: function pid: mcpToolTrigger.toolName: \"a b\"",
-            "fix: use 1 to 128 of the characters",
+            "pid/function.json: function pid: mcpToolTrigger.toolName: is required",
+            "fix: give toolName a text",
         ],
     );
 }

@@ -28,14 +28,13 @@ fn app() -> App {
         "type": "mcpPromptTrigger", "direction": "in", "name": "call", "promptName": "code_review",
         "promptArguments": json!([{"name": "code", "description": "What to review", "required": true}]).to_string(),
     });
-    let timer =
-        json!({"type": "timerTrigger", "direction": "in", "name": "timer", "schedule": "0 * * * * *"});
+    let queue = json!({"type": "queueTrigger", "direction": "in", "name": "message", "queueName": "work"});
     App::node()
         .with("all.js", "module.exports = async () => 'it works';")
         .with("weather/function.json", &function(weather))
         .with("readme/function.json", &function(readme))
         .with("review/function.json", &function(review))
-        .with("old_timer/function.json", &function(timer))
+        .with("old_queue/function.json", &function(queue))
 }
 
 #[test]
@@ -46,6 +45,7 @@ fn one_line_of_json_lists_the_entries_and_addresses() {
     assert_eq!(ready["event"], "ready");
     assert_eq!(ready["app"], app.path().file_name().expect("a name").to_str().expect("Unicode"));
     assert!(ready["runtime"].as_str().is_some_and(|runtime| runtime.starts_with("node ")), "{ready}");
+    assert_eq!(ready["worker"], json!({"kind": "built-in"}));
     assert!(ready["readyMs"].is_u64(), "{ready}");
     assert_eq!(ready["requiresKey"], false);
     let base = format!("http://{}/runtime/webhooks/mcp", host.address);
@@ -76,7 +76,7 @@ fn a_function_with_another_trigger_is_skipped_and_named() {
     let warnings = host.ready["warnings"].as_array().expect("a list").clone();
     let says = |warning: &Value| {
         let message = warning["message"].as_str().unwrap_or_default();
-        message.contains("function old_timer is skipped") && message.contains("timerTrigger")
+        message.contains("function old_queue is skipped") && message.contains("queueTrigger")
     };
     assert!(warnings.iter().any(says), "{warnings:?}");
     assert_eq!(host.tools(), ["weather"]);
@@ -96,7 +96,7 @@ fn the_start_screen_is_printed_on_stderr_only() {
     thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
     let mut screen = String::new();
     // The skipped function is the last thing on the screen.
-    while !screen.contains("old_timer") {
+    while !screen.contains("old_queue is skipped") {
         let Ok(line) = lines.recv_timeout(PATIENCE) else { break };
         screen.push_str(&line);
         screen.push('\n');
@@ -114,7 +114,7 @@ fn the_start_screen_is_printed_on_stderr_only() {
         "file://readme.md",
         "PROMPTS (1)",
         "code_review",
-        "! function old_timer is skipped: timerTrigger",
+        "! function old_queue is skipped: the trigger queueTrigger",
     ];
     for part in parts {
         assert!(screen.contains(part), "{part:?} is not on the screen:\n{screen}");
@@ -125,11 +125,11 @@ fn the_start_screen_is_printed_on_stderr_only() {
 
 #[test]
 fn one_invalid_function_does_not_prevent_the_others_from_being_served() {
-    let broken = tool("a b");
+    let broken = tool("bad").replace("toolName", "noName");
     let app = App::node().tool("pid", PID).with("bad/function.json", &broken).with("bad/index.js", PID);
     let host = Host::start(&app, &[]);
     assert_eq!(host.tools(), ["pid"]);
     let warnings = host.ready["warnings"].to_string();
     assert!(warnings.contains("bad/function.json: function bad: mcpToolTrigger.toolName"), "{warnings}");
-    assert!(warnings.contains(r#""fix":"use 1 to 128 of the characters"#), "{warnings}");
+    assert!(warnings.contains(r#""fix":"give toolName a text"#), "{warnings}");
 }

@@ -12,7 +12,7 @@ use super::client::call;
 use super::host::command;
 
 /// Serves an app over stdio, sends it messages and returns the lines of stdout.
-fn converse(app: &App, messages: &[Value]) -> Vec<Value> {
+pub(super) fn converse(app: &App, messages: &[Value]) -> Vec<Value> {
     let mut child = command(app.path())
         .arg("--stdio")
         .stdin(Stdio::piped())
@@ -37,21 +37,27 @@ fn converse(app: &App, messages: &[Value]) -> Vec<Value> {
     stdout.lines().map(line).collect()
 }
 
-fn conversation(tool: &str) -> Vec<Value> {
+/// Returns the messages of a client before its first call.
+pub(super) fn handshake() -> Vec<Value> {
     let client = json!({"name": "c", "version": "1"});
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
-    let mut calling = call(tool, json!({}));
-    calling["id"] = json!(3);
     vec![
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}),
-        calling,
     ]
 }
 
+fn conversation(tool: &str) -> Vec<Value> {
+    let mut calling = call(tool, json!({}));
+    calling["id"] = json!(3);
+    let mut messages = handshake();
+    messages.push(calling);
+    messages
+}
+
 /// Returns the response to a request. There must be exactly one.
-fn answer(lines: &[Value], id: u32) -> &Value {
+pub(super) fn answer(lines: &[Value], id: u32) -> &Value {
     let answers: Vec<_> = lines.iter().filter(|line| line["id"] == id).collect();
     assert_eq!(answers.len(), 1, "{lines:?}");
     answers[0]
