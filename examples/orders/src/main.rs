@@ -6,6 +6,7 @@
 //! cargo run -p orders -- --stdio           for clients that start it themselves
 //! cargo run -p orders -- --keys keys.txt   with API keys
 //! cargo run -p orders -- --issuer https://login.example.com --audience api://orders
+//! cargo run -p orders -- --entra-tenant ID --audience api://orders
 //! ```
 //!
 //! With `FUNCTIONS_CUSTOMHANDLER_PORT` set it is a custom handler of Azure Functions. `README.md`
@@ -18,11 +19,14 @@ mod menu;
 mod store;
 mod tools;
 
+#[cfg(test)]
+mod tests;
+
 use std::io::Write as _;
 
-use bindpost::http::{self, SessionMode};
+use bindpost::http::{self, AnyAuthorizer, Authorizer as _, SessionMode};
 use bindpost::{BuildError, Options, Server, entries, stdio};
-use bindpost_azure_hosting::{ClientPrincipal, environment, functions};
+use bindpost_azure_hosting::{ClientPrincipal, Entra, environment, functions};
 use clap::Parser as _;
 
 use flags::Flags;
@@ -76,12 +80,32 @@ fn options(flags: &Flags) -> anyhow::Result<Options> {
     }
     options = options.auth(|auth| {
         auth.api_keys_file = flags.keys.clone().or(auth.api_keys_file.take());
-        auth.issuers.extend(flags.issuer.clone());
-        auth.audiences.extend(flags.audience.iter().cloned());
+        if let Some(issuer) = &flags.issuer {
+            auth.issuers.push(issuer.clone());
+            auth.audiences.extend(flags.audience.iter().cloned());
+        }
         auth.resource = flags.resource.clone().or(auth.resource.take());
     });
     if flags.platform_identity {
-        options = options.trust_platform_identity(true).authorizer(ClientPrincipal::new());
+        options = options.trust_platform_identity(true);
     }
-    Ok(options)
+    Ok(match platform_authorizer(flags)? {
+        Some(authorizer) => options.authorizer(authorizer),
+        None => options,
+    })
+}
+
+/// Returns what accepts the identities of Azure: of App Service authentication, of Entra ID, or of both.
+fn platform_authorizer(flags: &Flags) -> anyhow::Result<Option<AnyAuthorizer>> {
+    let platform = flags.platform_identity.then(|| AnyAuthorizer::new(ClientPrincipal::new()));
+    let Some(tenant) = &flags.entra_tenant else { return Ok(platform) };
+    let mut entra = flags.audience.iter().fold(Entra::tenant(tenant), Entra::audience);
+    if let Some(mirror) = &flags.entra_mirror {
+        entra = entra.metadata_base(mirror);
+    }
+    let entra = AnyAuthorizer::new(entra.build()?);
+    Ok(Some(match platform {
+        Some(platform) => AnyAuthorizer::new(platform.or(entra)),
+        None => entra,
+    }))
 }

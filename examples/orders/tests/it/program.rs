@@ -1,5 +1,6 @@
 //! The program as a child process, and a minimal HTTP client.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -37,17 +38,7 @@ impl Orders {
     }
 
     pub(crate) fn request(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
-        let mut socket = TcpStream::connect(&self.address).expect("connects");
-        let length = body.len();
-        let host = &self.address;
-        write!(
-            socket,
-            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
-        )
-        .expect("writes");
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).expect("reads");
-        Answer::parse(&answer)
+        send(&self.address, method, path, &format!("Host: {}\r\n{headers}", self.address), body)
     }
 
     pub(crate) fn call_method(&self, method: &str, params: Value, headers: &str) -> Answer {
@@ -70,7 +61,38 @@ impl Drop for Orders {
     }
 }
 
+/// Sends one request and reads the response to its end. The headers include that of the host.
+pub(crate) fn send(address: &str, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+    let mut socket = begin(address, method, path, headers, body);
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("reads");
+    Answer::parse(&answer)
+}
+
+/// Sends one request and returns the connection.
+pub(crate) fn begin(address: &str, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
+    let mut socket = TcpStream::connect(address).expect("connects");
+    let length = body.len();
+    let head =
+        format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n");
+    socket.write_all(format!("{head}{body}").as_bytes()).expect("writes");
+    socket
+}
+
+/// Decodes a chunked body, as far as it is complete.
+pub(crate) fn unchunked(body: &str) -> String {
+    let mut whole = String::new();
+    let mut rest = body;
+    while let Some((size, after)) = rest.split_once("\r\n") {
+        let size = usize::from_str_radix(size.trim(), 16).expect("the size of a chunk");
+        whole.push_str(after.get(..size).expect("a whole chunk"));
+        rest = after.get(size + 2..).unwrap_or_default();
+    }
+    whole
+}
+
 /// An HTTP response.
+#[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     headers: Vec<(String, String)>,
@@ -83,11 +105,21 @@ impl Answer {
         let mut lines = head.lines();
         let status = lines.next().and_then(|line| line.split(' ').nth(1)).and_then(|code| code.parse().ok());
         let headers = lines.filter_map(|line| line.split_once(": "));
-        Answer {
-            status: status.expect("a status"),
-            headers: headers.map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect(),
-            body: body.to_owned(),
+        let headers: Vec<_> = headers.map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect();
+        let mut answer = Answer { status: status.expect("a status"), headers, body: body.to_owned() };
+        if answer.header("transfer-encoding") == Some("chunked") {
+            answer.body = unchunked(&answer.body);
         }
+        answer
+    }
+
+    /// Returns the messages of an event stream, or the one message of a JSON response.
+    pub(crate) fn messages(&self) -> Vec<Value> {
+        if self.header("content-type") != Some("text/event-stream") {
+            return vec![self.json()];
+        }
+        let data = self.body.lines().filter_map(|line| line.strip_prefix("data:"));
+        data.filter_map(|data| serde_json::from_str(data.trim()).ok()).collect()
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
@@ -100,7 +132,10 @@ impl Answer {
 }
 
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
+    // Not a port that the system gives to the sockets of parallel tests.
+    let random = RandomState::new().build_hasher().finish() % 12_000;
+    let mut ports = (0..12_000).map(|step| 20_000 + ((random + step) % 12_000) as u16);
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
 }
 
 /// Writes a file with this text in a folder below the build folder.
