@@ -1,10 +1,11 @@
 //! `cargo xtask compare`: runs one test against the servers of `examples/compare`, each in its framework.
 //!
 //! It also checks that the code in `docs/compare.md` is code of these servers. `--measure` adds the
-//! figures, all from one run. `cargo xtask compare openapi` compares servers that convert OpenAPI documents
-//! to tools.
+//! figures, all from one run. `cargo xtask compare features` probes features, and `cargo xtask compare
+//! openapi` compares servers that convert OpenAPI documents to tools.
 
 mod excerpts;
+mod features;
 mod measure;
 mod openapi;
 
@@ -77,8 +78,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let measure = match args {
         [] => false,
         [what, options @ ..] if what == "openapi" => return openapi::run(options),
+        [what] if what == "features" => return features::run(&node::node()?),
         [option] if option == "--measure" => true,
-        _ => bail!("compare takes --measure, or openapi [--program FILE]"),
+        _ => bail!("compare takes --measure, features, or openapi [--program FILE]"),
     };
     excerpts::check()?;
     // The measured server is the tested one.
@@ -100,6 +102,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }
     }
     ensure!(failed.is_empty(), "the test failed for {}", failed.join(" and "));
+    features::check_ours(&node)?;
     if measure { measure::print(&installed) } else { Ok(()) }
 }
 
