@@ -17,8 +17,10 @@ async fn main() -> anyhow::Result<()> {
         .init();
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7071".to_owned());
     let notes = Notes::default();
-    let endpoint = Endpoint::new(server(notes.clone())?, settings());
     let listener = TcpListener::bind(address).await?;
+    let endpoint = Endpoint::new(server(notes.clone())?, settings());
+    // On an address that others can reach, the endpoint needs authentication, which this example lacks.
+    endpoint.check_address(&listener.local_addr()?)?;
     eprintln!("listening on http://{}: REST at /notes, MCP at /mcp", listener.local_addr()?);
     let stop = async {
         // Without a handler for the signal, the system ends the process at Ctrl-C.

@@ -14,7 +14,7 @@ mod tools;
 
 use anyhow::{Context as _, bail};
 use bindpost::http::{self, Endpoint, Settings};
-use bindpost::{Server, TaskLimits, stdio};
+use bindpost::{Server, SkillSet, TaskLimits, stdio};
 use tokio::net::TcpListener;
 
 #[tokio::main]
@@ -49,7 +49,8 @@ fn server() -> anyhow::Result<Server> {
     let server = Server::builder("bindpost-conformance", env!("CARGO_PKG_VERSION"))
         .title("bindpost conformance server")
         .instructions("Every entry is a fixture of the conformance suite.")
-        .tasks(TaskLimits::default());
+        .tasks(TaskLimits::default())
+        .skills(SkillSet::from_folder(concat!(env!("CARGO_MANIFEST_DIR"), "/skills")));
     let server = tools::add(server);
     let server = tasks::add(server);
     let server = resources::add(server);

@@ -98,3 +98,16 @@ async fn one_shutdown_ends_streams_and_the_server() {
     drop(app.client);
     tokio::time::timeout(limit, app.ended).await.unwrap().unwrap().unwrap();
 }
+
+#[test]
+fn a_public_address_is_not_served_without_authentication() {
+    let run = |address: &str, variables: &[(&str, &str)]| {
+        let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_axum-app"));
+        let output = program.arg(address).envs(variables.iter().copied()).output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    for said in [run("0.0.0.0:0", &[]), run("127.0.0.1:0", &[("FUNCTIONS_CUSTOMHANDLER_PORT", "8080")])] {
+        assert!(said.contains("Settings::auth") && said.contains("open_to_all"), "{said}");
+    }
+}
