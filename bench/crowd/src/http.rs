@@ -158,8 +158,12 @@ impl Connection {
             }
             if !self.fill().await? {
                 return match text(&self.buffer) {
-                    came if came.is_empty() => trouble!("the server closed the connection without a response"),
-                    came => trouble!("the server closed the connection within the head of a response: {came}"),
+                    came if came.is_empty() => {
+                        trouble!("the server closed the connection without a response")
+                    }
+                    came => {
+                        trouble!("the server closed the connection within the head of a response: {came}")
+                    }
                 };
             }
         };

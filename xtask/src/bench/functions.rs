@@ -2,9 +2,10 @@
 //!
 //! The same worker runs the same tool: driven by `bench/worker` over its socket, behind a minimal HTTP
 //! server, and behind `bindpost run`, the last two with `bench/load` as the client. They take turns, so
-//! that other load on the machine affects all of them.
+//! that other load on the machine affects all of them. `public.rs` compares our workers with public ones.
 
 mod processes;
+mod public;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use self::processes::{DirectWorker, WorkerServer};
+use self::public::PublicComparison;
 use crate::workspace;
 use crate::{packages, table};
 
@@ -102,6 +104,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let options = FunctionsBenchOptions::parse(args)?;
     workspace::build_dist(&["bindpost-cli"])?;
     let tools = workspace::build_bench(&["load", "worker-load"])?;
+    if let Some(comparison) = &options.public {
+        return comparison.run(&options, &tools.join("load"));
+    }
     let mut rows = Vec::new();
     let mut promises = Vec::new();
     for language in WorkerLanguage::ALL {
@@ -131,11 +136,14 @@ struct FunctionsBenchOptions {
     rounds: usize,
     secs: f64,
     only: Option<WorkerLanguage>,
+    /// Compare with a public worker instead.
+    public: Option<PublicComparison>,
 }
 
 impl FunctionsBenchOptions {
     fn parse(args: &[String]) -> Result<Self> {
-        let mut options = Self { rounds: 5, secs: 1.5, only: None };
+        let mut options = Self { rounds: 5, secs: 1.5, only: None, public: None };
+        let (mut app, mut workers) = (None, None);
         let mut words = args.iter();
         while let Some(name) = words.next() {
             let mut value = || words.next().with_context(|| format!("{name} needs a value"));
@@ -148,11 +156,18 @@ impl FunctionsBenchOptions {
                     options.only =
                         Some(found.with_context(|| format!("--only node or python, not {wanted}"))?);
                 }
-                other => {
-                    bail!("no such option: {other} (there are --rounds N, --secs S, --only node|python)")
-                }
+                "--app" => app = Some(PathBuf::from(value()?)),
+                "--workers" => workers = Some(PathBuf::from(value()?)),
+                other => bail!(
+                    "no such option: {other} (there are --rounds N, --secs S, --only node|python, --app DIR and --workers DIR)"
+                ),
             }
         }
+        options.public = match (app, workers) {
+            (Some(app), Some(workers)) => Some(PublicComparison { app, workers }),
+            (None, None) => None,
+            _ => bail!("--app and --workers are used together"),
+        };
         ensure!(options.rounds > 0 && options.secs > 0.0, "--rounds and --secs must be above zero");
         Ok(options)
     }
@@ -168,7 +183,7 @@ fn measure(
     let driver = || processes::driver(&tools.join("worker-load"), &program, &language.worker(), &app);
     let mut direct = DirectWorker::start(driver())?;
     let relay = WorkerServer::relay(driver())?;
-    let host = WorkerServer::host(&workspace::target().join("dist/bindpost"), &app)?;
+    let host = WorkerServer::host(&workspace::target().join("dist/bindpost"), &app, &[])?;
     let load = tools.join("load");
     let mut one = |way, calls, warmup, secs| match way {
         CallRoute::Direct => direct.measure(calls, warmup, secs),

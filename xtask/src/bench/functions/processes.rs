@@ -64,11 +64,15 @@ pub(super) struct WorkerServer {
 }
 
 impl WorkerServer {
-    /// Starts `bindpost run` with the app.
-    pub(super) fn host(bindpost: &Path, app: &Path) -> Result<Self> {
+    /// Starts `bindpost run` with the app and further arguments.
+    pub(super) fn host(bindpost: &Path, app: &Path, arguments: &[String]) -> Result<Self> {
         let log = app.join("host.log");
         let mut command = Command::new(bindpost);
-        command.arg("run").arg(app).args(["--json", "--port", "0", "--no-watch", "--no-install"]);
+        command
+            .arg("run")
+            .arg(app)
+            .args(["--json", "--port", "0", "--no-watch", "--no-install"])
+            .args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&log)?);
         let (mut server, line) = Self::start(command)?;
         let ready: Value = serde_json::from_str(&line)
@@ -79,6 +83,11 @@ impl WorkerServer {
         };
         (server.port, server.path) = (port.to_owned(), format!("/{path}"));
         Ok(server)
+    }
+
+    /// Returns the id of the process.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Starts the relay of `bench/worker`.
