@@ -23,7 +23,9 @@ fn run(data: &[u8]) {
             // A function does not conflict with itself, but with another one that has the same bindings.
             assert!(check_unique([&function]).is_empty());
             let Ok(other) = parse() else { panic!("the same bindings are rejected the second time") };
-            assert_eq!(check_unique([&function, &other]).len(), 1);
+            // Routes are compared later, and schedules may be equal.
+            let is_mcp = !matches!(function.trigger, Trigger::Http(_) | Trigger::Timer(_));
+            assert_eq!(check_unique([&function, &other]).len(), usize::from(is_mcp));
         }
         Err(FunctionRejection::Skipped(skipped)) => assert!(!skipped.reason.is_empty()),
         Err(FunctionRejection::Problems(problems)) => {

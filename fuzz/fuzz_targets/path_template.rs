@@ -44,6 +44,7 @@ fn resolve(template: &PathTemplate, arguments: &str) -> Option<(String, String)>
         client_info: None,
         transport: "http-streamable",
         headers: None,
+        sent_names: None,
         input_responses: None,
         state: None,
     };

@@ -100,6 +100,7 @@ async fn exchange(request: &[u8]) -> Reply {
         Settings {
             allowed_hosts: vec![HOST.to_owned()],
             allowed_origins: vec![ORIGIN.to_owned()],
+            open_to_all: true,
             sessions: SessionMode::Optional,
             stream_after: Duration::ZERO,
             ..Settings::default()
