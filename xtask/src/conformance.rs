@@ -1,9 +1,9 @@
 //! `cargo xtask conformance`: runs the official suite against `examples/conformance`, on our own listener and
 //! in an axum app.
 //!
-//! It runs three sets without expected failures: the requirements of a revision, with the extensions and
-//! pending scenarios that the suite includes, and the last release of the suite for revisions with a
-//! handshake only.
+//! It runs these sets without expected failures: the requirements of a revision, with the extensions and
+//! pending scenarios that the suite includes; the skills extension, which no requirements include; and the
+//! last release of the suite for revisions with a handshake only.
 
 mod results;
 mod server;
@@ -29,19 +29,25 @@ struct ConformanceSet {
     single: &'static [&'static str],
     /// The command of the suite that lists the scenarios of this set.
     list: &'static [&'static str],
+    /// The scenarios of a set that no option of the suite selects. They run one after the other.
+    scenarios: &'static [&'static str],
     /// The minimum number of passed checks. Fewer mean that scenarios are missing.
     passed: usize,
     /// Whether warnings and skipped checks are failures.
     strict: bool,
 }
 
-static SETS: [ConformanceSet; 3] = [
+const SKILLS: &[&str] =
+    &["sep-2640-skills-directory", "sep-2640-skills-enumeration", "sep-2640-skills-manifest"];
+
+static SETS: [ConformanceSet; 5] = [
     ConformanceSet {
         name: "2026-07-28",
         release: "0.2.0-alpha.12",
         whole: &["--requirements", "2026-07-28"],
         single: &["--spec-version", "2026-07-28", "--force"],
         list: &["list", "--requirements", "2026-07-28"],
+        scenarios: &[],
         passed: 196,
         strict: true,
     },
@@ -51,7 +57,29 @@ static SETS: [ConformanceSet; 3] = [
         whole: &["--requirements", "2025-11-25"],
         single: &["--spec-version", "2025-11-25", "--force"],
         list: &["list", "--requirements", "2025-11-25"],
+        scenarios: &[],
         passed: 84,
+        strict: false,
+    },
+    ConformanceSet {
+        name: "skills-2026-07-28",
+        release: "0.2.0-alpha.12",
+        whole: &[],
+        single: &["--spec-version", "2026-07-28", "--force"],
+        list: &[],
+        scenarios: SKILLS,
+        passed: 45,
+        strict: true,
+    },
+    ConformanceSet {
+        name: "skills-2025-11-25",
+        release: "0.2.0-alpha.12",
+        whole: &[],
+        single: &["--spec-version", "2025-11-25", "--force"],
+        list: &[],
+        scenarios: SKILLS,
+        // The two checks of cache members are skipped, because this revision has none.
+        passed: 43,
         strict: false,
     },
     ConformanceSet {
@@ -60,6 +88,7 @@ static SETS: [ConformanceSet; 3] = [
         whole: &["--suite", "all"],
         single: &[],
         list: &["list", "--server"],
+        scenarios: &[],
         passed: 1,
         strict: false,
     },
@@ -119,7 +148,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 }
 
 impl ConformanceSet {
-    /// Runs the suite and reads the results it wrote.
+    /// Runs the whole set or one scenario.
     fn run(
         &self,
         node: &Path,
@@ -127,6 +156,31 @@ impl ConformanceSet {
         scenario: Option<&str>,
         folder: &Path,
     ) -> Result<(Vec<ConformanceCheck>, ExitStatus)> {
+        if scenario.is_some() || self.scenarios.is_empty() {
+            let (checks, status, log) = self.run_suite(node, url, scenario, folder)?;
+            if scenario.is_some() {
+                println!("{log}");
+            }
+            return Ok((checks, status));
+        }
+        let mut checks = Vec::new();
+        let mut status = ExitStatus::default();
+        for scenario in self.scenarios {
+            let (more, next, _) = self.run_suite(node, url, Some(scenario), &folder.join(scenario))?;
+            checks.extend(more);
+            status = if status.success() { next } else { status };
+        }
+        Ok((checks, status))
+    }
+
+    /// Runs the suite, and reads the results and the log it wrote.
+    fn run_suite(
+        &self,
+        node: &Path,
+        url: &str,
+        scenario: Option<&str>,
+        folder: &Path,
+    ) -> Result<(Vec<ConformanceCheck>, ExitStatus, String)> {
         if folder.exists() {
             fs::remove_dir_all(folder)?;
         }
@@ -142,10 +196,7 @@ impl ConformanceSet {
         let status = wait(suite.stdout(output.try_clone()?).stderr(output))?;
         let log = fs::read_to_string(&log)?;
         let checks = results::read(folder, &log)?;
-        if scenario.is_some() {
-            println!("{log}");
-        }
-        Ok((checks, status))
+        Ok((checks, status, log))
     }
 
     /// Returns the problems of these checks.
@@ -188,6 +239,9 @@ impl ConformanceSet {
     }
 
     fn has_scenario(&self, node: &Path, scenario: &str) -> Result<bool> {
+        if !self.scenarios.is_empty() {
+            return Ok(self.scenarios.contains(&scenario));
+        }
         let list = workspace::output(self.suite(node)?.args(self.list))?;
         Ok(list.split_whitespace().any(|word| word == scenario))
     }
@@ -229,7 +283,7 @@ impl ConformanceOptions {
             SETS.iter().filter(|s| self.set.as_deref().is_none_or(|set| set == s.name)).collect();
         if let (None, Some(scenario)) = (&self.set, &self.scenario) {
             let has = sets.iter().map(|set| set.has_scenario(node, scenario)).collect::<Result<Vec<_>>>()?;
-            // Extensions that belong to no revision (skills) run with the newest one.
+            // Scenarios of no set run with the newest revision.
             let outside = !has.contains(&true);
             sets = sets.into_iter().zip(has).filter(|(_, has)| *has).map(|(set, _)| set).collect();
             if outside {

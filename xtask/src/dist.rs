@@ -2,7 +2,7 @@
 //!
 //! `contents.rs` gathers what every package contains: the program, its manual, completions and licenses. There is one
 //! file for each kind of package: `archive.rs`, `debian.rs`, `npm.rs`, `wheel.rs`. `container.rs` checks the image
-//! definition. `installed.rs` is the test: it installs every package and runs the program.
+//! definition. `java_worker.rs` compiles the worker that the program contains. `installed.rs` is the test: it installs every package and runs the program.
 //!
 //! The same input gives the same bytes: entries are sorted, and all times are [`MODIFIED`].
 
@@ -11,6 +11,7 @@ mod container;
 mod contents;
 mod debian;
 mod installed;
+mod java_worker;
 mod licenses;
 mod linkage;
 mod npm;
@@ -56,10 +57,16 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     let program = match program {
         Some(program) => program,
-        None => workspace::build(profile, &["bindpost-cli"])?.join("bindpost"),
+        None => build(profile)?.join("bindpost"),
     };
     write_packages(&program, &folder())?;
     Ok(())
+}
+
+/// Builds the program with the compiled Java worker, and returns its folder.
+fn build(profile: &str) -> Result<PathBuf> {
+    let classes = java_worker::compile()?;
+    workspace::build_with(profile, &["bindpost-cli"], &[(java_worker::VARIABLE, &classes)])
 }
 
 /// Returns the folder of the packages. `target/dist` is the folder of the build profile.

@@ -5,6 +5,7 @@
 mod crates;
 mod documents;
 mod files;
+mod guide;
 mod lock;
 mod manifest;
 pub(crate) mod words;
@@ -27,10 +28,12 @@ const KNOWN_COMMANDS: &[&str] = &[
     "cargo run -- run examples/snippets-python",
     "cargo run -- search",
     "cargo run -- search-service --data search-data",
+    "cargo run -p guide",
     "cargo test -p bindpost-mcp-server",
     "cargo xtask",
     "cargo xtask compare",
     "cargo xtask compare --measure",
+    "cargo xtask compare features",
     "cargo xtask compare openapi",
     "cargo xtask conformance --scenario server-stateless",
     "cargo xtask dist",
@@ -86,6 +89,7 @@ const CHECKS: &[fn(&Repository) -> Vec<TidyFinding>] = &[
     lock::fuzz_is_in_step,
     lock::rust_version_is_true,
     documents::commands,
+    guide::samples_are_tested,
     documents::dependency_table,
 ];
 

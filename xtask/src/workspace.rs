@@ -39,7 +39,13 @@ pub(crate) fn build_dist(packages: &[&str]) -> Result<PathBuf> {
 
 /// Builds packages of the product, and returns the folder of the programs.
 pub(crate) fn build(profile: &str, packages: &[&str]) -> Result<PathBuf> {
+    build_with(profile, packages, &[])
+}
+
+/// Builds packages of the product with variables for their build scripts, and returns the folder of the programs.
+pub(crate) fn build_with(profile: &str, packages: &[&str], variables: &[(&str, &Path)]) -> Result<PathBuf> {
     let mut command = cargo(&["build", "--profile", profile]);
+    command.envs(variables.iter().copied());
     for package in packages {
         command.args(["--package", package]);
     }
