@@ -20,6 +20,7 @@ use crate::catalog::tool;
 use crate::catalog::visible_entries::VisibleEntries;
 use crate::catalog::{completion, prompt};
 use crate::error::ProtocolError;
+use crate::handler::nearest::nearest;
 use crate::lifecycle;
 use crate::peer::Peer;
 use crate::peer::session::Session;
@@ -28,6 +29,9 @@ use crate::result_envelope::CachePolicy;
 use crate::server::{NotFoundFormatter, Server, ServerState};
 use crate::skills;
 use crate::transport::{HeaderValues, RequestOrigin};
+
+/// The maximum number of names that an unknown one is compared with.
+const MOST_COMPARED_NAMES: usize = 500;
 
 /// The outcome of dispatching a request.
 #[derive(Debug)]
@@ -77,10 +81,29 @@ impl InboundRequest {
 
     /// Rejects an unknown name or URI, with the server's own error if it has a formatter.
     pub(crate) fn refuse_not_found(&self, error: ProtocolError) -> DispatchOutcome {
-        match self.server.wording.as_ref().and_then(|NotFoundFormatter(word)| word(&error)) {
-            Some(object) => self.refuse(&ProtocolError::Other(object)),
-            None => self.refuse(&error),
+        self.refuse_unknown_name(error, [])
+    }
+
+    /// Rejects an unknown name like [`refuse_not_found`](Self::refuse_not_found), and suggests the nearest
+    /// of the names that the caller sees.
+    pub(crate) fn refuse_unknown_name<'a>(
+        &self,
+        error: ProtocolError,
+        visible: impl IntoIterator<Item = &'a str>,
+    ) -> DispatchOutcome {
+        let worded = self.server.wording.as_ref().and_then(|NotFoundFormatter(word)| word(&error));
+        if let Some(object) = worded {
+            return self.refuse(&ProtocolError::Other(object));
         }
+        let (ProtocolError::UnknownTool(name) | ProtocolError::UnknownPrompt(name)) = &error else {
+            return self.refuse(&error);
+        };
+        // A comparison takes longer than the rest of the request, so their number is limited.
+        let visible: Vec<&str> = visible.into_iter().take(MOST_COMPARED_NAMES).collect();
+        let Some(near) = nearest(name, &visible) else { return self.refuse(&error) };
+        let mut object = error.to_object(self.revision());
+        object.message = format!("{}; did you mean {near:?}?", object.message);
+        self.refuse(&ProtocolError::Other(object))
     }
 }
 

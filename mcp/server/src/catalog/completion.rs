@@ -237,7 +237,11 @@ pub(crate) fn complete(inbound: InboundRequest, _headers: &dyn HeaderValues) -> 
     };
     let (completer, timeout, problem) = match &params.reference {
         CompletionReference::Prompt { name } => match visible.prompt(name) {
-            None => return inbound.refuse_not_found(ProtocolError::UnknownPrompt(name.clone())),
+            None => {
+                let error = ProtocolError::UnknownPrompt(name.clone());
+                let prompts = visible.prompts().map(|prompt| prompt.name.as_str());
+                return inbound.refuse_unknown_name(error, prompts);
+            }
             Some(entry) => {
                 let completer = find(&entry.completers);
                 let problem = completer.is_none().then(|| unknown(&entry.known_arguments()?)).flatten();

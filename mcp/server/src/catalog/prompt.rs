@@ -213,9 +213,10 @@ pub(crate) fn get(inbound: InboundRequest, _headers: &dyn HeaderValues) -> Dispa
     let Some(name) = params.text("name") else {
         return inbound.refuse(&ProtocolError::invalid_params(METHOD, "`name` must be a string"));
     };
-    let Some(entry) = inbound.visible_entries().prompt(&name) else {
+    let visible = inbound.visible_entries();
+    let Some(entry) = visible.prompt(&name) else {
         let error = ProtocolError::UnknownPrompt(name.into_owned());
-        return inbound.refuse_not_found(error);
+        return inbound.refuse_unknown_name(error, visible.prompts().map(|prompt| prompt.name.as_str()));
     };
     let mut arguments = None;
     if let Some(description) = &entry.arguments {

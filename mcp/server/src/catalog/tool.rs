@@ -344,9 +344,10 @@ pub(crate) fn call(inbound: InboundRequest, headers: &dyn HeaderValues) -> Dispa
     let Some(name) = params.text("name") else {
         return inbound.refuse(&ProtocolError::invalid_params(METHOD, "`name` must be a string"));
     };
-    let Some(entry) = inbound.visible_entries().tool(&name) else {
+    let visible = inbound.visible_entries();
+    let Some(entry) = visible.tool(&name) else {
         let error = ProtocolError::UnknownTool(name.into_owned());
-        return inbound.refuse_not_found(error);
+        return inbound.refuse_unknown_name(error, visible.tools().map(|tool| tool.name.as_str()));
     };
     let arguments = match params.get("arguments").filter(|raw| !raw.is_null()) {
         None => None,

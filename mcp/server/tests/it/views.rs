@@ -111,6 +111,20 @@ async fn lists_have_what_the_caller_sees() {
 }
 
 #[tokio::test]
+async fn a_hidden_entry_is_not_suggested() {
+    let server = builder().build().unwrap();
+    for (method, name) in [("tools/call", "staff_restok"), ("prompts/get", "staff_gret")] {
+        for (caller, is_suggested) in [(Caller::new("guest"), false), (staff(), true)] {
+            let mut client = TestClient::connect_as(&server, caller);
+            client.request("initialize", initialize()).await.unwrap();
+            let message = client.request(method, json!({ "name": name })).await.unwrap_err().message;
+            assert!(message.starts_with("unknown "), "{message}");
+            assert_eq!(message.contains("; did you mean \"staff_"), is_suggested, "{message}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_rights_that_a_hidden_entry_requires_are_not_told() {
     let server = builder().build().unwrap();
     let call = |name: &str| {
