@@ -10,8 +10,8 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
@@ -29,7 +29,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::accept::StreamAcceptor;
-use crate::header_names::HeaderNameRecorder;
+use crate::header_names::{HeaderNameRecorder, SentHeaderNames};
 use crate::socket::ClientSocket;
 
 /// The first bytes of an HTTP/2 client with prior knowledge. No HTTP/1 request can begin with them.
@@ -68,6 +68,8 @@ pub(super) struct ConnectionState {
     requests: Arc<()>,
     told: AtomicU8,
     task: AtomicWaker,
+    /// Reads the header names of requests, if they are wanted.
+    names: OnceLock<HeaderNameRecorder>,
 }
 
 /// The client of one connection, as a service sees it.
@@ -83,6 +85,13 @@ impl ConnectedClient {
     /// Returns whether the connection is encrypted.
     pub fn is_secure(&self) -> bool {
         self.0.is_secure
+    }
+
+    /// Returns the header names of a request as the client spelled them, with
+    /// [`ConnectionLimits::header_names`](crate::ConnectionLimits::header_names). A service has to call it once for
+    /// each request, before it awaits anything.
+    pub fn next_header_names(&self) -> Option<SentHeaderNames> {
+        self.0.names.get()?.next_request()
     }
 
     /// Records that a request waits for more of its body, until the returned guard is dropped. At a
@@ -202,6 +211,7 @@ impl ConnectionState {
             requests: Arc::new(()),
             told: AtomicU8::new(ConnectionSignal::Serve as u8),
             task: AtomicWaker::new(),
+            names: OnceLock::new(),
         }
     }
 
@@ -365,22 +375,16 @@ where
     };
     let is_http2 = early.starts_with(PREFACE);
     let stream = TokioIo::new(stream);
-    let names = (protocols.header_names && !is_http2).then(HeaderNameRecorder::default);
-    let socket = TrackedSocket {
-        stream,
-        early,
-        is_http2,
-        shut: false,
-        connection: connection.clone(),
-        names: names.clone(),
-    };
+    let has_names = protocols.header_names && !is_http2;
+    if has_names {
+        connection.names.get_or_init(HeaderNameRecorder::default);
+    }
+    let socket =
+        TrackedSocket { stream, early, is_http2, has_names, shut: false, connection: connection.clone() };
 
     let noted = connection.clone();
-    let service = service_fn(move |mut request: Request<Incoming>| {
+    let service = service_fn(move |request: Request<Incoming>| {
         let under_way = noted.begin_request();
-        if let Some(names) = names.as_ref().and_then(HeaderNameRecorder::next_request) {
-            request.extensions_mut().insert(names);
-        }
         // HTTP/2 announces the end with its own frame.
         let last = noted.was_signaled(ConnectionSignal::LastRequest) && !is_http2;
         service.call(request).map_ok(move |mut response| {
@@ -481,34 +485,39 @@ struct TrackedSocket<T> {
     /// Whether the write half was shut down.
     shut: bool,
     connection: Arc<ConnectionState>,
-    /// Reads the header names of requests, if they are wanted.
-    names: Option<HeaderNameRecorder>,
+    /// Whether header names are recorded.
+    has_names: bool,
 }
 
 impl<T: AsyncRead + Unpin> TrackedSocket<T> {
-    /// Reads from the stream into hyper's buffer.
-    fn poll_stream(&mut self, cx: &mut Context<'_>, mut buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
-        let Some(names) = &self.names else {
-            return Pin::new(&mut self.stream).poll_read(cx, buffer);
-        };
-        // hyper's buffer does not show what was read into it.
+    /// Reads from the stream into hyper's buffer, and records header names. hyper's buffer does not show what was
+    /// read into it, so this needs a buffer of its own.
+    #[cold]
+    #[inline(never)]
+    fn poll_recorded(&mut self, cx: &mut Context<'_>, mut buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         let mut own = [const { MaybeUninit::uninit() }; RECORDED_READ];
         let size = own.len().min(buffer.remaining());
         let mut read = ReadBuf::uninit(own.get_mut(..size).unwrap_or_default());
         ready!(Pin::new(self.stream.inner_mut()).poll_read(cx, &mut read))?;
-        names.scan(read.filled());
+        self.record_names(read.filled());
         buffer.put_slice(read.filled());
         Poll::Ready(Ok(()))
     }
 }
 
 impl<T> TrackedSocket<T> {
+    fn record_names(&self, bytes: &[u8]) {
+        if let Some(names) = self.connection.names.get() {
+            names.scan(bytes);
+        }
+    }
+
     #[cold]
     fn take_early(&mut self, mut buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         let taken = self.early.len().min(buffer.remaining());
         let taken = self.early.split_to(taken);
-        if let Some(names) = &self.names {
-            names.scan(&taken);
+        if self.has_names {
+            self.record_names(&taken);
         }
         buffer.put_slice(&taken);
         Poll::Ready(Ok(()))
@@ -524,7 +533,10 @@ impl<T: AsyncRead + Unpin> Read for TrackedSocket<T> {
         if !self.early.is_empty() {
             return self.take_early(buffer);
         }
-        let read = self.poll_stream(cx, buffer);
+        let read = match self.has_names {
+            false => Pin::new(&mut self.stream).poll_read(cx, buffer),
+            true => self.poll_recorded(cx, buffer),
+        };
         // An HTTP/2 connection without requests still exchanges pings.
         if read.is_ready() && !self.is_http2 {
             self.connection.record_read();

@@ -14,8 +14,8 @@ const MOST_NAMES: usize = 1_000;
 /// The maximum number of heads that wait for hyper. A client can send many requests at once.
 const MOST_HEADS: usize = 4_096;
 
-/// The header names of an HTTP/1 request as its client spelled them. With
-/// [`ConnectionLimits::header_names`](crate::ConnectionLimits::header_names) it is an extension of each request.
+/// The header names of an HTTP/1 request as its client spelled them:
+/// [`ConnectedClient::next_header_names`](crate::ConnectedClient::next_header_names).
 #[derive(Clone, Debug, Default)]
 pub struct SentHeaderNames(Arc<[Box<str>]>);
 
@@ -38,8 +38,8 @@ impl<'a> FromIterator<&'a str> for SentHeaderNames {
 }
 
 /// The scanner of one connection, which its socket feeds and its service asks.
-#[derive(Clone, Debug, Default)]
-pub(super) struct HeaderNameRecorder(Arc<Mutex<HeadScanner>>);
+#[derive(Debug, Default)]
+pub(super) struct HeaderNameRecorder(Mutex<HeadScanner>);
 
 impl HeaderNameRecorder {
     /// Reads the next bytes of the client.

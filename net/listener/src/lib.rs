@@ -80,8 +80,8 @@ pub struct ConnectionLimits {
     /// The maximum number of header fields in an HTTP/1 request. Default: 100. Any other number costs an
     /// allocation per request.
     pub max_headers: usize,
-    /// Whether HTTP/1 requests have [`SentHeaderNames`] among their extensions: header names as the client spelled
-    /// them. Default: false, because received bytes are copied and read once more.
+    /// Whether header names of HTTP/1 requests are kept as the client spelled them, for
+    /// [`ConnectedClient::next_header_names`]. Default: false, because received bytes are copied and read once more.
     pub header_names: bool,
 
     /// The maximum number of concurrent HTTP/2 streams of one connection. Default: 100.

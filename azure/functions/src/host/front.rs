@@ -137,6 +137,9 @@ impl<C: HealthProbes> RequestRouter<C> {
         mut request: Request<Incoming>,
         client: ConnectedClient,
     ) -> Result<Response<RoutedBody>, Infallible> {
+        if let Some(names) = client.next_header_names() {
+            request.extensions_mut().insert(names);
+        }
         let target = route(request.uri().path());
         // The paths of the platform are stronger than the routes of functions.
         if !target.is_own() && self.routes.has_route(request.uri().path()) {

@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bindpost_mcp_http::listener::{
-    self, ConnectionLimits, Drain, DrainTrigger, SentHeaderNames, drain_on_signal, serve,
+    self, ConnectedClient, ConnectionLimits, Drain, DrainTrigger, SentHeaderNames, drain_on_signal, serve,
 };
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -528,10 +528,9 @@ async fn the_service_gets_the_address_of_the_client() {
 
 #[tokio::test]
 async fn a_service_gets_header_names_as_they_were_sent() {
-    let names = |request: &Request<Incoming>| {
-        let sent = request.extensions().get::<SentHeaderNames>();
+    let names = |request: &Request<Incoming>, sent: Option<SentHeaderNames>| {
         let spelled = |name: &HeaderName| {
-            sent.and_then(|sent| sent.spelling_of(name.as_str())).unwrap_or("?").to_owned()
+            sent.as_ref().and_then(|sent| sent.spelling_of(name.as_str())).unwrap_or("?").to_owned()
         };
         request.headers().keys().map(spelled).collect::<Vec<_>>().join(" ")
     };
@@ -541,9 +540,9 @@ async fn a_service_gets_header_names_as_they_were_sent() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (trigger, drain) = Drain::new();
-        let make = move |_| {
+        let make = move |client: ConnectedClient| {
             service_fn(move |request| {
-                let names = Bytes::from(names(&request));
+                let names = Bytes::from(names(&request, client.next_header_names()));
                 async move { Ok::<_, Infallible>(Response::new(Full::new(names))) }
             })
         };
