@@ -114,9 +114,12 @@ impl Launch {
         self.setting("languageWorkers__python__defaultExecutablePath", python.to_str().unwrap())
     }
 
-    /// Keeps the compiled worker for other tests.
+    /// Keeps the compiled worker for other tests. `BINDPOST_TEST_JAVA_WORKERS` names a folder of public workers to test
+    /// instead.
     pub(crate) fn java(self) -> Launch {
+        let workers = std::env::var_os("BINDPOST_TEST_JAVA_WORKERS").map(PathBuf::from);
         self.setting("XDG_CACHE_HOME", packages::cache().to_str().unwrap())
+            .options(|options| options.workers = workers)
     }
 
     /// Runs it in the virtual environment of this interpreter.
