@@ -6,11 +6,12 @@
 //!
 //! Files, in reading order: `server.rs` (the server, built from all entries), `shared.rs` (the state that tools share),
 //! `tools/` (one file for each group of tools; `everyday.rs` has definitions and documents, `builder.rs` builds entries),
-//! `resources.rs`, `prompts.rs`, and `service/` (the client of the search service, credentials, the embedded service,
-//! the sample, and our description of the API).
+//! `resources.rs`, `prompts.rs`, `code.rs` and `code/` (search as code, for the CLI and for tools), and `service/` (the
+//! client of the search service, credentials, the embedded service, the sample, and our description of the API).
 
 #![allow(missing_docs, reason = "part of the program; the public entry points are documented")]
 
+pub mod code;
 mod prompts;
 mod resources;
 mod server;
@@ -30,3 +31,4 @@ pub use service::failure::{Kind, ServiceFailure};
 pub use service::remote::{RemoteError, TOKEN_RESOURCE, is_local, remote_client};
 pub use service::sample;
 pub use shared::SearchServerState;
+pub use tools::search_folder::ServedFolder;

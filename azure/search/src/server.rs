@@ -13,6 +13,7 @@ use crate::service::api;
 use crate::service::client::SearchClient;
 use crate::shared::SearchServerState;
 use crate::tools::builder::{DESTROYS, READS};
+use crate::tools::search_folder::{self, ServedFolder};
 use crate::tools::{diagnose, evaluate, everyday, explain, filter, index_change, indexer_runs, profile};
 use crate::{prompts, resources};
 
@@ -93,6 +94,7 @@ impl SearchServer {
             read_only: false,
             confirms: true,
             answer_bytes: ANSWER_BYTES,
+            folder: None,
         }
     }
 
@@ -110,6 +112,7 @@ pub struct SearchServerBuilder {
     read_only: bool,
     confirms: bool,
     answer_bytes: usize,
+    folder: Option<ServedFolder>,
 }
 
 /// An error while the server is built.
@@ -150,6 +153,12 @@ impl SearchServerBuilder {
         self
     }
 
+    /// Adds tools for a folder of definitions.
+    pub fn folder(mut self, folder: ServedFolder) -> Self {
+        self.folder = Some(folder);
+        self
+    }
+
     /// Builds the server. Must be called within a tokio runtime, which polls the indexers with subscribers.
     pub fn build(self) -> Result<SearchServer, SearchServerError> {
         let document = match self.document {
@@ -165,6 +174,9 @@ impl SearchServerBuilder {
             answer_bytes: self.answer_bytes,
         });
         let mut entries = own_entries(&shared);
+        if let Some(folder) = self.folder {
+            entries.extend(search_folder::entries(&shared, folder));
+        }
         entries.extend(operations(&shared)?);
         let server = Server::builder("bindpost-search", env!("CARGO_PKG_VERSION"))
             .title("Azure AI Search")

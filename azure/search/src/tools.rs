@@ -10,3 +10,4 @@ pub(crate) mod index_change;
 pub(crate) mod indexer_runs;
 pub(crate) mod profile;
 pub(crate) mod reading;
+pub(crate) mod search_folder;

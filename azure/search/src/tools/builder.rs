@@ -69,6 +69,18 @@ impl ToolOutline {
         self.tool(shared, run).into()
     }
 
+    /// Returns the tool for work that may take long. It has no timeout.
+    pub(crate) fn long<Fut>(
+        self,
+        shared: &Arc<SearchServerState>,
+        run: impl Fn(Arc<SearchServerState>, ToolArguments) -> Fut + Send + Sync + 'static,
+    ) -> Entry
+    where
+        Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+    {
+        self.tool(shared, run).timeout(None).into()
+    }
+
     /// Returns the tool, for typed arguments.
     pub(crate) fn typed<A, Fut>(
         self,

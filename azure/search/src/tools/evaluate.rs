@@ -1,7 +1,7 @@
 //! `evaluateRelevance`: computes nDCG, recall, precision and reciprocal rank from judged queries, for
 //! one variant or for two that are compared.
 
-mod measure;
+pub(crate) mod measure;
 mod report;
 
 use std::collections::BTreeMap;

@@ -2,11 +2,11 @@
 //! blue-green rebuild behind an alias.
 
 mod apply;
-mod compare;
-mod copy;
-mod fields;
-mod live;
-mod plan;
+pub(crate) mod compare;
+pub(crate) mod copy;
+pub(crate) mod fields;
+pub(crate) mod live;
+pub(crate) mod plan;
 
 use std::sync::Arc;
 

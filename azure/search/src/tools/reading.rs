@@ -25,6 +25,10 @@ impl ServiceReader {
         ServiceReader { client: shared.client.clone(), request_id }
     }
 
+    pub(crate) fn of_client(client: &SearchClient) -> ServiceReader {
+        ServiceReader { client: client.clone(), request_id: None }
+    }
+
     /// Returns the definition of an index, or of the index of an alias.
     pub(crate) async fn index(&self, name: &str) -> Result<IndexDescription, ServiceFailure> {
         IndexDescription::read(self.definition(name).await?.body)

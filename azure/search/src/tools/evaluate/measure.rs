@@ -15,31 +15,31 @@ const SAME: f64 = 1e-9;
 
 /// One hit of a search.
 #[derive(Clone, Debug)]
-pub(super) struct ScoredHit {
-    pub(super) key: String,
-    pub(super) score: f64,
+pub(crate) struct ScoredHit {
+    pub(crate) key: String,
+    pub(crate) score: f64,
 }
 
 /// The measures of one query in one variant.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct RankingMeasures {
+pub(crate) struct RankingMeasures {
     /// `None` if no document was judged relevant.
-    pub(super) ndcg: Option<f64>,
-    pub(super) recall: Option<f64>,
-    pub(super) precision: f64,
-    pub(super) reciprocal_rank: Option<f64>,
+    pub(crate) ndcg: Option<f64>,
+    pub(crate) recall: Option<f64>,
+    pub(crate) precision: f64,
+    pub(crate) reciprocal_rank: Option<f64>,
     /// The worst and the best nDCG over the orders of hits with equal scores, if they differ.
-    pub(super) tied: Option<(f64, f64)>,
+    pub(crate) tied: Option<(f64, f64)>,
     /// The first k keys.
-    pub(super) top: Vec<String>,
+    pub(crate) top: Vec<String>,
     /// Relevant documents that are not among the first k.
-    pub(super) missing: Vec<String>,
+    pub(crate) missing: Vec<String>,
     /// Hits among the first k without a judgment, with their ranks.
-    pub(super) unjudged: Vec<(usize, String)>,
-    pub(super) note: Option<String>,
+    pub(crate) unjudged: Vec<(usize, String)>,
+    pub(crate) note: Option<String>,
 }
 
-pub(super) fn measure(hits: &[ScoredHit], judgments: &BTreeMap<String, f64>, k: usize) -> RankingMeasures {
+pub(crate) fn measure(hits: &[ScoredHit], judgments: &BTreeMap<String, f64>, k: usize) -> RankingMeasures {
     let grade = |hit: &ScoredHit| judgments.get(&hit.key).copied().unwrap_or_default();
     let grades: Vec<f64> = hits.iter().map(grade).collect();
     let mut ideal: Vec<f64> = judgments.values().copied().collect();
@@ -73,7 +73,8 @@ pub(super) fn measure(hits: &[ScoredHit], judgments: &BTreeMap<String, f64>, k: 
 /// Returns the discounted cumulative gain of the first k grades.
 fn dcg(grades: &[f64], k: usize) -> f64 {
     let gains = grades.iter().take(k).enumerate();
-    gains.map(|(index, grade)| (grade.exp2() - 1.0) / ((index + 2) as f64).log2()).sum()
+    // Not `sum`, which is -0.0 without any grades.
+    gains.fold(0.0, |sum, (index, grade)| sum + (grade.exp2() - 1.0) / ((index + 2) as f64).log2())
 }
 
 /// Returns the grades with ties in the worst and in the best order, or `None` if the hits are not

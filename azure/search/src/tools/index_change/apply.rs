@@ -147,8 +147,8 @@ impl IndexRebuild {
 
     async fn copy_documents(&self) -> Result<u64, ServiceFailure> {
         let names = (self.old.name.as_str(), self.new.as_str());
-        copy::copy(&self.shared, &self.context, &self.paging, names, self.old.documents).await?;
-        let documents = copy::wait_for_equal_counts(&self.shared, names.0, names.1).await?;
+        copy::copy(&self.shared.client, &self.context, &self.paging, names, self.old.documents).await?;
+        let documents = copy::wait_for_equal_counts(&self.shared.client, names.0, names.1).await?;
         let now = self.shared.client.get(format!("indexes{}", odata_key(names.0))).send().await?.etag();
         if now != self.old.etag {
             let text =

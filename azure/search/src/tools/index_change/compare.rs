@@ -6,7 +6,7 @@ use super::fields::{self, DefinitionField};
 
 /// The effect of a change, in increasing order of cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum ChangeEffect {
+pub(crate) enum ChangeEffect {
     None,
     Update,
     /// An update that takes the index offline for some seconds (`allowIndexDowntime`).
@@ -17,11 +17,11 @@ pub(super) enum ChangeEffect {
 
 /// One difference.
 #[derive(Clone, Debug)]
-pub(super) struct IndexChange {
-    path: String,
-    change: String,
-    pub(super) effect: ChangeEffect,
-    why: &'static str,
+pub(crate) struct IndexChange {
+    pub(crate) path: String,
+    pub(crate) change: String,
+    pub(crate) effect: ChangeEffect,
+    pub(crate) why: &'static str,
 }
 
 impl IndexChange {
@@ -34,7 +34,7 @@ impl IndexChange {
         IndexChange { path: path.into(), change: change.into(), effect, why }
     }
 
-    pub(super) fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         let effect = match self.effect {
             ChangeEffect::None => "none",
             ChangeEffect::Update | ChangeEffect::Downtime => "update",
@@ -56,7 +56,7 @@ const DEFAULT_CORS_AGE: u64 = 300;
 const BM25: &str = "#Microsoft.Azure.Search.BM25Similarity";
 
 /// Returns all differences, in the order of the definitions.
-pub(super) fn compare(live: &Value, wanted: &Value) -> Vec<IndexChange> {
+pub(crate) fn compare(live: &Value, wanted: &Value) -> Vec<IndexChange> {
     let mut changes = Vec::new();
     let (old, new) = (fields::all(live), fields::all(wanted));
     compare_keys(&new, &mut changes);
@@ -192,7 +192,7 @@ fn short_value(value: &Value) -> String {
 }
 
 /// Removes members without meaning: nulls, empty arrays, and members that the service adds.
-pub(super) fn normalized(value: &Value) -> Value {
+pub(crate) fn normalized(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
             let kept =

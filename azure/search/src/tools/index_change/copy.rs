@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use bindpost_mcp_server::Context;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::fields::{self, DefinitionField};
 use super::live::count;
-use crate::service::client::{ServiceRequest, ServiceResponse, odata_key};
+use crate::service::client::{SearchClient, ServiceRequest, ServiceResponse, odata_key};
 use crate::service::failure::{Kind, ServiceFailure};
-use crate::shared::SearchServerState;
 use crate::tools::indexer_runs::watch::{is_transient, retry_after};
 
 /// Maximum `skip` of the service.
@@ -28,8 +28,8 @@ const UPLOAD_TRIES: u32 = 4;
 const COUNT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How the documents are read, in an order that is stable between pages.
-#[derive(Clone, Debug)]
-pub(super) struct CopyPaging {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct CopyPaging {
     key: String,
     /// Whether the next page begins after the last key. Otherwise it begins at a position.
     by_key: bool,
@@ -44,7 +44,7 @@ pub(super) struct CopyPaging {
 
 impl CopyPaging {
     /// Returns the best way to copy, or why the documents cannot be copied.
-    pub(super) fn choose(
+    pub(crate) fn choose(
         old: &[DefinitionField],
         new: &[DefinitionField],
         documents: u64,
@@ -101,7 +101,7 @@ impl CopyPaging {
         Ok(paging)
     }
 
-    pub(super) fn warning(&self) -> Option<String> {
+    pub(crate) fn warning(&self) -> Option<String> {
         let why = "is not filterable and sortable: documents are copied by position, and some may be missed if \
                    the index changes during the copy";
         (!self.by_key).then(|| format!("the key '{}' {why}", self.key))
@@ -123,7 +123,7 @@ impl CopyPaging {
     }
 
     /// Converts a document for the new index.
-    fn action(&self, document: &Value) -> Option<Value> {
+    pub(crate) fn action(&self, document: &Value) -> Option<Value> {
         let mut action: Map<String, Value> = document.as_object()?.clone();
         let is_dropped = |name: &str| self.drops_key && name == self.key;
         action.retain(|name, _| !name.starts_with('@') && !is_dropped(name));
@@ -152,46 +152,103 @@ impl CopyPaging {
     }
 }
 
+/// How far the documents of an index were read.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct CopyPosition {
+    /// The last key.
+    after: Option<String>,
+    pub(crate) documents: u64,
+}
+
+/// Reads the documents of an index page by page.
+#[derive(Debug)]
+pub(crate) struct PageReader {
+    client: SearchClient,
+    index: String,
+    paging: CopyPaging,
+    position: CopyPosition,
+    /// An OData filter of the documents.
+    filter: Option<String>,
+    /// Size of the next page.
+    top: usize,
+}
+
+impl PageReader {
+    pub(crate) fn new(
+        client: SearchClient,
+        index: &str,
+        paging: CopyPaging,
+        position: CopyPosition,
+    ) -> PageReader {
+        PageReader { client, index: index.to_owned(), paging, position, filter: None, top: FIRST_PAGE }
+    }
+
+    /// Reads only the documents that an OData filter selects.
+    pub(crate) fn filter(mut self, filter: Option<String>) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// Returns the position after the last page.
+    pub(crate) fn position(&self) -> &CopyPosition {
+        &self.position
+    }
+
+    /// Returns the next documents, or none at the end.
+    pub(crate) async fn next_page(&mut self) -> Result<Vec<Value>, ServiceFailure> {
+        let path = format!("indexes{}/docs/search.post.search", odata_key(&self.index));
+        let mut body = loop {
+            let mut request =
+                self.paging.request(self.position.after.as_deref(), self.position.documents, self.top);
+            if let Some(filter) = &self.filter {
+                request["filter"] = match request["filter"].as_str() {
+                    Some(after) => format!("({filter}) and {after}").into(),
+                    None => filter.as_str().into(),
+                };
+            }
+            match send_with_retry(|| self.client.post(path.clone(), request.clone())).await {
+                Err(failure) if is_too_large(&failure) && self.top > 1 => self.top /= 2,
+                answer => break answer?.body,
+            }
+        };
+        let Some(Value::Array(page)) = body.get_mut("value").map(Value::take) else { return Ok(Vec::new()) };
+        let Some(last) = page.last() else { return Ok(page) };
+        self.position.after = last.get(&self.paging.key).and_then(Value::as_str).map(str::to_owned);
+        if self.paging.by_key && self.position.after.is_none() {
+            let text = format!("a document of \"{}\" came without its key '{}'", self.index, self.paging.key);
+            return Err(ServiceFailure::new(Kind::ServerError, text));
+        }
+        self.position.documents += u64::try_from(page.len()).unwrap_or(0);
+        let bytes: usize = page.iter().map(|document| document.to_string().len()).sum();
+        self.top = (PAGE_BYTES / (bytes / page.len()).max(1)).clamp(1, LARGEST_PAGE);
+        Ok(page)
+    }
+}
+
 /// Copies all documents. Reports progress after each page and returns the number of copied documents.
 pub(super) async fn copy(
-    shared: &SearchServerState,
+    client: &SearchClient,
     context: &Context,
     paging: &CopyPaging,
     (from, to): (&str, &str),
     total: u64,
 ) -> Result<u64, ServiceFailure> {
-    let mut top = FIRST_PAGE;
-    let mut after: Option<String> = None;
-    let mut copied: u64 = 0;
+    let mut reader = PageReader::new(client.clone(), from, paging.clone(), CopyPosition::default());
     loop {
-        let request = paging.request(after.as_deref(), copied, top);
-        let path = format!("indexes{}/docs/search.post.search", odata_key(from));
-        let answer = match send_with_retry(|| shared.client.post(path.clone(), request.clone())).await {
-            Err(failure) if is_too_large(&failure) && top > 1 => {
-                top /= 2;
-                continue;
-            }
-            answer => answer?,
-        };
-        let page = answer.body.get("value").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let Some(last) = page.last() else { return Ok(copied) };
-        let actions: Vec<Value> = page.iter().filter_map(|document| paging.action(document)).collect();
-        let bytes: usize = actions.iter().map(|action| action.to_string().len()).sum();
-        upload(shared, to, actions).await?;
-        copied += u64::try_from(page.len()).unwrap_or(0);
-        after = last.get(&paging.key).and_then(Value::as_str).map(str::to_owned);
-        if paging.by_key && after.is_none() {
-            let text = format!("a document of \"{from}\" came without its key '{}'", paging.key);
-            return Err(ServiceFailure::new(Kind::ServerError, text));
+        let page = reader.next_page().await?;
+        let copied = reader.position().documents;
+        if page.is_empty() {
+            return Ok(copied);
         }
-        top = (PAGE_BYTES / (bytes / page.len()).max(1)).clamp(1, LARGEST_PAGE);
+        upload(client, to, page.iter().filter_map(|document| paging.action(document)).collect()).await?;
         let message = format!("copied {copied} of {} documents to {to}", total.max(copied));
         context.progress(as_number(copied), Some(as_number(total.max(copied))), Some(&message)).await;
     }
 }
 
 /// Sends a repeatable call, and retries while the service is busy.
-async fn send_with_retry<'a>(
+pub(crate) async fn send_with_retry<'a>(
     call: impl Fn() -> ServiceRequest<'a>,
 ) -> Result<ServiceResponse, ServiceFailure> {
     let mut pause = Duration::from_millis(500);
@@ -218,8 +275,8 @@ fn as_number(count: u64) -> f64 {
 }
 
 /// Writes a batch. Documents that the service was too busy for are retried. Any other failure ends the copy.
-async fn upload(
-    shared: &SearchServerState,
+pub(crate) async fn upload(
+    client: &SearchClient,
     index: &str,
     mut actions: Vec<Value>,
 ) -> Result<(), ServiceFailure> {
@@ -228,7 +285,7 @@ async fn upload(
         let path = format!("indexes{}/docs/search.index", odata_key(index));
         // An upload is idempotent, so it may be sent twice.
         let batch = json!({"value": actions});
-        let answer = send_with_retry(|| shared.client.post(path.clone(), batch.clone())).await?;
+        let answer = send_with_retry(|| client.post(path.clone(), batch.clone())).await?;
         let outcomes = answer.body.get("value").and_then(Value::as_array).cloned().unwrap_or_default();
         let failed = |outcome: &Value| outcome.get("status").and_then(Value::as_bool) == Some(false);
         let is_busy = |outcome: &Value| matches!(outcome["statusCode"].as_u64(), Some(409 | 422 | 429 | 503));
@@ -258,15 +315,15 @@ async fn upload(
 }
 
 /// Waits until both indexes have the same document count.
-pub(super) async fn wait_for_equal_counts(
-    shared: &SearchServerState,
+pub(crate) async fn wait_for_equal_counts(
+    client: &SearchClient,
     from: &str,
     to: &str,
 ) -> Result<u64, ServiceFailure> {
     let deadline = Instant::now() + COUNT_PATIENCE;
     let mut pause = Duration::from_millis(200);
     loop {
-        let (old, new) = (count(shared, from).await?, count(shared, to).await?);
+        let (old, new) = (count(client, from).await?, count(client, to).await?);
         if old == new {
             return Ok(new);
         }

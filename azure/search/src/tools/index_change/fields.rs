@@ -14,16 +14,16 @@ const VECTORS: [&str; 5] = [
 
 /// One field or subfield.
 #[derive(Clone, Debug)]
-pub(super) struct DefinitionField {
+pub(crate) struct DefinitionField {
     /// The path with slashes: `address/city`.
-    pub(super) path: String,
-    pub(super) json: Value,
+    pub(crate) path: String,
+    pub(crate) json: Value,
     /// Whether a document may have several values.
     multiple: bool,
 }
 
 /// Returns all fields of a definition. Subfields follow their parents.
-pub(super) fn all(definition: &Value) -> Vec<DefinitionField> {
+pub(crate) fn all(definition: &Value) -> Vec<DefinitionField> {
     let mut fields = Vec::new();
     collect(definition, "", false, &mut fields);
     fields
@@ -42,20 +42,20 @@ fn collect(level: &Value, above: &str, multiple: bool, fields: &mut Vec<Definiti
 }
 
 /// Returns the key field.
-pub(super) fn key(fields: &[DefinitionField]) -> Option<&DefinitionField> {
+pub(crate) fn key(fields: &[DefinitionField]) -> Option<&DefinitionField> {
     fields.iter().find(|field| field.flag("key"))
 }
 
 impl DefinitionField {
-    pub(super) fn kind(&self) -> &str {
+    pub(crate) fn kind(&self) -> &str {
         self.text("type").unwrap_or_default()
     }
 
-    pub(super) fn is_complex(&self) -> bool {
+    pub(crate) fn is_complex(&self) -> bool {
         self.kind().ends_with("Edm.ComplexType") || self.kind() == "Collection(Edm.ComplexType)"
     }
 
-    pub(super) fn is_vector(&self) -> bool {
+    pub(crate) fn is_vector(&self) -> bool {
         VECTORS.contains(&self.kind())
     }
 
@@ -63,12 +63,12 @@ impl DefinitionField {
         matches!(self.kind(), STRING | "Collection(Edm.String)")
     }
 
-    pub(super) fn text(&self, member: &str) -> Option<&str> {
+    pub(crate) fn text(&self, member: &str) -> Option<&str> {
         self.json.get(member).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
     /// Returns a boolean attribute, with the default of the field's type.
-    pub(super) fn flag(&self, attribute: &str) -> bool {
+    pub(crate) fn flag(&self, attribute: &str) -> bool {
         if let Some(said) = self.json.get(attribute).and_then(Value::as_bool) {
             return said;
         }
@@ -85,7 +85,7 @@ impl DefinitionField {
     }
 
     /// Returns the analyzer for documents or for queries.
-    pub(super) fn analyzer(&self, of: &str) -> Option<&str> {
+    pub(crate) fn analyzer(&self, of: &str) -> Option<&str> {
         let is_analyzed = self.is_text() && self.flag("searchable");
         is_analyzed.then(|| self.text(of).or_else(|| self.text("analyzer")).unwrap_or(DEFAULT_ANALYZER))
     }

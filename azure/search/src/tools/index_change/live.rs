@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::IndexChangeRequest;
-use crate::service::client::odata_key;
+use crate::service::client::{SearchClient, odata_key};
 use crate::service::failure::{Kind, ServiceFailure};
 use crate::shared::SearchServerState;
 use crate::tools::reading::{ServiceReader, alias_target};
@@ -40,7 +40,7 @@ impl LiveIndex {
         let index = reader.definition(&wish.index_name).await?;
         let named = index.body.get("name").and_then(Value::as_str);
         let name = named.unwrap_or(&wish.index_name).to_owned();
-        let documents = count(shared, &name).await?;
+        let documents = count(&shared.client, &name).await?;
         let mut taken = names(shared, "indexes").await?;
         let listed = match shared.client.get("aliases").send().await {
             Ok(answer) => answer.body,
@@ -104,8 +104,8 @@ async fn names(shared: &SearchServerState, kind: &str) -> Result<Vec<String>, Se
 }
 
 /// Returns the number of documents of an index.
-pub(super) async fn count(shared: &SearchServerState, index: &str) -> Result<u64, ServiceFailure> {
-    let answer = shared.client.get(format!("indexes{}/docs/$count", odata_key(index))).send().await?;
+pub(crate) async fn count(client: &SearchClient, index: &str) -> Result<u64, ServiceFailure> {
+    let answer = client.get(format!("indexes{}/docs/$count", odata_key(index))).send().await?;
     let text = answer.body.as_str().and_then(|text| text.trim().parse().ok());
     answer.body.as_u64().or(text).ok_or_else(|| {
         ServiceFailure::new(

@@ -255,14 +255,14 @@ impl ChangePlan {
 }
 
 /// Returns fields of the new index whose values cannot be retrieved from the old one.
-fn unreadable_fields(old: &[DefinitionField], new: &[DefinitionField]) -> Vec<String> {
+pub(crate) fn unreadable_fields(old: &[DefinitionField], new: &[DefinitionField]) -> Vec<String> {
     let unreadable = old.iter().filter(|field| !field.is_complex() && !field.flag("retrievable"));
     let wanted = unreadable.filter(|field| new.iter().any(|other| other.path == field.path));
     wanted.map(|field| field.path.clone()).collect()
 }
 
 /// Returns the next version name that is not in use: `hotels` → `hotels-v2`, `hotels-v2` → `hotels-v3`.
-fn next_free(name: &str, taken: &[String]) -> String {
+pub(crate) fn next_free(name: &str, taken: &[String]) -> String {
     let numbered =
         name.rsplit_once("-v").and_then(|(base, number)| Some((base, number.parse::<u32>().ok()?)));
     let (base, mut number) = numbered.unwrap_or((name, 1));
