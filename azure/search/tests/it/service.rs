@@ -1,5 +1,6 @@
 //! The search services of the tests: the embedded service on its own port, or a scripted one.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use bindpost_azure_search::{SearchClient, SearchServerState, api_key_credential, own_entries};
@@ -51,6 +52,11 @@ impl Service {
         });
         let http = bindpost_net_upstream::client_builder().no_proxy().build().unwrap();
         Service { url, admin_key, query_key, folder, http, _upkeep: upkeep, _stop: stop }
+    }
+
+    /// Returns the data folder.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Returns the state of the tools for this service.
