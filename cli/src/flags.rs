@@ -1,9 +1,17 @@
 //! All commands and flags of the program, with their help texts. Parsing has no side effects.
 
+#[path = "flags/search_code.rs"]
+mod search_code;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+
+pub(crate) use search_code::{
+    ChangeFlags, ExportFlags, ImportFlags, ImportVerb, OutputFormat, PlanFlags, PullFlags, PushFlags,
+    SearchAction, ServiceFlags, TestFlags,
+};
 
 /// An app may set its port, so `run` has another default.
 const RUN_PORT: &str =
@@ -32,8 +40,9 @@ pub(crate) enum CliCommand {
     SearchService(SearchServiceFlags),
     /// Serve the operations of an OpenAPI or Swagger document as MCP tools and resources
     Openapi(Box<OpenapiFlags>),
-    /// Serve Azure AI Search, or the embedded search service with a sample, as an MCP server
-    Search(SearchFlags),
+    /// Serve Azure AI Search, or the embedded search service with a sample, as an MCP server; or keep
+    /// its definitions as files (pull, plan, test, push) and its documents (export, import)
+    Search(Box<SearchFlags>),
     /// Replace this process with another program that ends when the parent process ends
     #[command(hide = true)]
     Exec(ExecFlags),
@@ -220,7 +229,10 @@ pub(crate) struct DemoFlags {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct SearchFlags {
+    #[command(subcommand)]
+    pub(crate) action: Option<SearchAction>,
     /// URL of the search service, such as https://NAME.search.windows.net. Its key is read from
     /// AZURE_SEARCH_API_KEY [default: the embedded service]
     #[arg(long, value_name = "URL")]
@@ -244,6 +256,9 @@ pub(crate) struct SearchFlags {
     /// Do not create the sample in an empty embedded service
     #[arg(long, conflicts_with = "endpoint")]
     pub(crate) no_sample: bool,
+    /// Folder of definitions; tools plan, test, pull and push it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
     /// Serve only tools that do not change the service
     #[arg(long)]
     pub(crate) read_only: bool,
@@ -285,6 +300,31 @@ mod tests {
         }
         for further in ["demo --stateless", "demo --json-only", "run --require-key", "search --json"] {
             assert!(!parses(&format!("bindpost {further} --stdio")), "{further}");
+        }
+    }
+
+    #[test]
+    fn search_serves_or_works_on_a_folder() {
+        for good in [
+            "search pull dir --endpoint https://a",
+            "search plan dir --format md --check",
+            "search test dir --format junit --only a --only b",
+            "search push dir --yes --delete-old --allow-downtime --prune",
+            "search push dir --rollback",
+            "search export hotels f.jsonl.gz --filter x",
+            "search import hotels - --action merge-or-upload",
+        ] {
+            assert!(parses(&format!("bindpost {good}")), "{good}");
+        }
+        for bad in [
+            "search --port 0 pull dir",
+            "search pull",
+            "search pull dir --endpoint https://a --data b",
+            "search push dir --rollback --prune",
+            "search plan dir --format xml",
+            "search import hotels f --action replace",
+        ] {
+            assert!(!parses(&format!("bindpost {bad}")), "{bad}");
         }
     }
 

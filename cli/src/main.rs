@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         | CliCommand::Exec(_) => log::start(),
     }
     match run(flags.command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("bindpost: {error:#}");
             ExitCode::FAILURE
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: CliCommand) -> anyhow::Result<()> {
+fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
     // `exec` replaces this process, so it needs no runtime.
     if let CliCommand::Exec(exec) = command {
         return commands::exec::run(exec).map(|never| match never {});
@@ -46,13 +46,14 @@ fn run(command: CliCommand) -> anyhow::Result<()> {
     let runtime = runtime.enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(async {
         match command {
-            CliCommand::Demo(demo) => commands::demo::run(demo).await,
-            CliCommand::Run(run) => commands::run::run(run).await,
-            CliCommand::Search(search) => commands::search::run(search).await,
-            CliCommand::SearchService(service) => commands::search_service::run(service).await,
-            CliCommand::Openapi(flags) => commands::openapi::run(*flags).await,
-            CliCommand::Exec(exec) => commands::exec::run(exec).map(|never| match never {}),
+            CliCommand::Demo(demo) => commands::demo::run(demo).await?,
+            CliCommand::Run(run) => commands::run::run(run).await?,
+            CliCommand::Search(search) => return commands::search::run(*search).await,
+            CliCommand::SearchService(service) => commands::search_service::run(service).await?,
+            CliCommand::Openapi(flags) => commands::openapi::run(*flags).await?,
+            CliCommand::Exec(exec) => commands::exec::run(exec).map(|never| match never {})?,
         }
+        Ok(ExitCode::SUCCESS)
     })
 }
 

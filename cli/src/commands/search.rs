@@ -1,7 +1,10 @@
 //! `bindpost search`: Azure AI Search, or the embedded search service, as an MCP server.
 
+mod code;
 mod greeting;
 
+use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,8 +12,8 @@ use anyhow::{anyhow, bail};
 use bindpost::stdio;
 use bindpost_azure_hosting::identity::EntraCredential;
 use bindpost_azure_search::{
-    EmbeddedOptions, EmbeddedService, Kind, SearchClient, SearchServer, ServerOverview, ServiceFailure,
-    TOKEN_RESOURCE, api, api_key_credential, is_local, remote_client, sample,
+    EmbeddedOptions, EmbeddedService, Kind, SearchClient, SearchServer, ServedFolder, ServerOverview,
+    ServiceFailure, TOKEN_RESOURCE, api, api_key_credential, is_local, remote_client, sample,
 };
 use bindpost_mcp_openapi::{Credential, Document, LoadOptions};
 use serde_json::Value;
@@ -22,7 +25,15 @@ use crate::flags::SearchFlags;
 /// Environment variables of the service's key, in order of precedence.
 const KEYS: [&str; 2] = ["AZURE_SEARCH_API_KEY", "AZURE_SEARCH_KEY"];
 
-pub(crate) async fn run(flags: SearchFlags) -> anyhow::Result<()> {
+/// Serves, or runs the subcommand.
+pub(crate) async fn run(mut flags: SearchFlags) -> anyhow::Result<ExitCode> {
+    match flags.action.take() {
+        Some(action) => code::run(action).await,
+        None => serve(flags).await.map(|()| ExitCode::SUCCESS),
+    }
+}
+
+async fn serve(flags: SearchFlags) -> anyhow::Result<()> {
     let begin = Instant::now();
     // The port is bound first, so that a port in use fails at once.
     let bound = match flags.http.stdio {
@@ -44,12 +55,15 @@ pub(crate) async fn run(flags: SearchFlags) -> anyhow::Result<()> {
         }
     }
     let operations = document.operations.len();
-    let server = SearchServer::builder(client.clone())
+    let mut server = SearchServer::builder(client.clone())
         .document(document)
         .read_only(flags.read_only)
         .confirms(!flags.without_confirmation)
-        .answer_bytes(flags.answer_budget)
-        .build()?;
+        .answer_bytes(flags.answer_budget);
+    if let Some(folder) = &flags.folder {
+        server = server.folder(served_folder(folder, &flags, &client));
+    }
+    let server = server.build()?;
     let indexes = indexes(&client).await.unwrap_or_else(|failure| {
         warnings.push(index_list_warning(&flags, &failure));
         Vec::new()
@@ -113,13 +127,34 @@ fn description_warnings(passed_over: &[String]) -> Vec<StartWarning> {
 
 /// Opens the service of `--endpoint`, or starts the embedded service.
 async fn service(flags: &SearchFlags) -> anyhow::Result<(SearchClient, Option<EmbeddedService>)> {
-    if let Some(endpoint) = &flags.endpoint {
-        return Ok((remote_client(endpoint, credential(endpoint)?, &flags.api_version)?, None));
+    open_service(flags.endpoint.as_deref(), &flags.api_version, &flags.data, flags.service_port).await
+}
+
+/// Opens the service at a URL, or starts the embedded service with its data folder.
+async fn open_service(
+    endpoint: Option<&str>,
+    api_version: &str,
+    data: &Path,
+    port: u16,
+) -> anyhow::Result<(SearchClient, Option<EmbeddedService>)> {
+    if let Some(endpoint) = endpoint {
+        return Ok((remote_client(endpoint, credential(endpoint)?, api_version)?, None));
     }
-    let options = EmbeddedOptions { data: flags.data.clone(), port: flags.service_port };
+    let options = EmbeddedOptions { data: data.to_owned(), port };
     // The message of the error contains its sources already.
     let embedded = EmbeddedService::start(options).await.map_err(|error| anyhow!("{error}"))?;
-    Ok((embedded.client_of_version(&flags.api_version), Some(embedded)))
+    Ok((embedded.client_of_version(api_version), Some(embedded)))
+}
+
+/// Returns the folder of `--folder` for the tools. Its journals are those of the commands.
+fn served_folder(folder: &Path, flags: &SearchFlags, client: &SearchClient) -> ServedFolder {
+    let service = match &flags.endpoint {
+        Some(_) => client.upstream().base().trim_end_matches('/').to_owned(),
+        None => {
+            std::fs::canonicalize(&flags.data).unwrap_or_else(|_| flags.data.clone()).display().to_string()
+        }
+    };
+    ServedFolder { root: folder.to_owned(), secrets: code::secrets(), service }
 }
 
 /// Returns the credential for the service: a key from the environment, or else Entra ID for a remote service.

@@ -4,6 +4,7 @@
 mod openapi;
 #[cfg(unix)]
 mod run;
+mod search_code;
 mod search_crashes;
 mod search_server;
 mod search_service;

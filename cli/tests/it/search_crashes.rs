@@ -1,7 +1,7 @@
 //! `bindpost search-service` keeps every acknowledged document when it is killed, when its files are
 //! damaged and when the disk is full.
 
-mod client;
+pub(crate) mod client;
 mod model;
 
 use std::fs;
