@@ -16,24 +16,47 @@ const MOST_HEADS: usize = 4_096;
 
 /// The header names of an HTTP/1 request as its client spelled them:
 /// [`ConnectedClient::next_header_names`](crate::ConnectedClient::next_header_names).
+///
+/// The names are one text with a line for each, because each request has some ten of them.
 #[derive(Clone, Debug, Default)]
-pub struct SentHeaderNames(Arc<[Box<str>]>);
+pub struct SentHeaderNames(Arc<str>);
 
 impl SentHeaderNames {
     /// Returns a name as the client spelled it, if a header of the request has it. Of several spellings it is the first.
     pub fn spelling_of(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|sent| sent.eq_ignore_ascii_case(name)).map(|sent| &**sent)
+        self.0.split_terminator('\n').find(|sent| sent.eq_ignore_ascii_case(name))
+    }
+
+    /// Returns a spelling like [`spelling_of`](Self::spelling_of). Names that are asked for in the order in which they
+    /// were sent are found at once. `position` is 0 for the first name.
+    pub fn spelling_in_order(&self, position: &mut usize, name: &str) -> Option<&str> {
+        let mut begin = *position;
+        while let Some(rest) = self.0.get(begin..).filter(|rest| !rest.is_empty()) {
+            let has_length = rest.as_bytes().get(name.len()) == Some(&b'\n');
+            let sent = rest.get(..name.len()).filter(|sent| has_length && sent.eq_ignore_ascii_case(name));
+            if sent.is_some() {
+                *position = begin + name.len() + 1;
+                return sent;
+            }
+            begin += rest.find('\n')? + 1;
+        }
+        self.spelling_of(name)
     }
 
     /// Returns these names followed by those of another request.
     pub fn followed_by(&self, other: &SentHeaderNames) -> SentHeaderNames {
-        SentHeaderNames(self.0.iter().chain(&*other.0).cloned().collect())
+        SentHeaderNames(format!("{}{}", self.0, other.0).into())
     }
 }
 
 impl<'a> FromIterator<&'a str> for SentHeaderNames {
     fn from_iter<T: IntoIterator<Item = &'a str>>(names: T) -> SentHeaderNames {
-        SentHeaderNames(names.into_iter().map(Box::from).collect())
+        let mut lines = String::new();
+        for name in names {
+            lines.push_str(name);
+            lines.push('\n');
+        }
+        SentHeaderNames(lines.into())
     }
 }
 
@@ -58,7 +81,9 @@ struct HeadScanner {
     place: StreamPlace,
     /// The begin of a line whose end has not arrived.
     line: Vec<u8>,
-    names: Vec<Box<str>>,
+    /// The names of this head, a line for each.
+    names: String,
+    count: usize,
     framing: BodyFraming,
     heads: VecDeque<SentHeaderNames>,
 }
@@ -103,7 +128,7 @@ impl HeadScanner {
                         };
                     }
                 }
-                _ => match bytes.iter().position(|byte| *byte == b'\n') {
+                _ => match memchr::memchr(b'\n', bytes) {
                     Some(end) => {
                         let (line, rest) = bytes.split_at(end);
                         bytes = rest.get(1..).unwrap_or_default();
@@ -151,20 +176,22 @@ impl HeadScanner {
     }
 
     fn read_header(&mut self, line: &[u8]) -> Option<StreamPlace> {
-        let colon = line.iter().position(|byte| *byte == b':')?;
+        let colon = memchr::memchr(b':', line)?;
         let (name, value) = line.split_at_checked(colon)?;
         let name = std::str::from_utf8(name).ok()?;
-        let value = std::str::from_utf8(value.get(1..)?).map(str::trim);
+        let text = || Some(std::str::from_utf8(value.get(1..)?).ok()?.trim());
         if name.eq_ignore_ascii_case("content-length") {
-            self.framing.length = value.ok()?.parse().ok()?;
+            self.framing.length = text()?.parse().ok()?;
         } else if name.eq_ignore_ascii_case("transfer-encoding") {
-            let last = value.ok()?.rsplit(',').next()?.trim();
+            let last = text()?.rsplit(',').next()?.trim();
             self.framing.is_chunked = last.eq_ignore_ascii_case("chunked");
         }
-        if self.names.len() >= MOST_NAMES {
+        if self.count >= MOST_NAMES {
             return None;
         }
-        self.names.push(name.into());
+        self.count += 1;
+        self.names.push_str(name);
+        self.names.push('\n');
         Some(StreamPlace::Header)
     }
 
@@ -172,7 +199,9 @@ impl HeadScanner {
         if self.heads.len() >= MOST_HEADS {
             return None;
         }
-        self.heads.push_back(SentHeaderNames(std::mem::take(&mut self.names).into()));
+        self.heads.push_back(SentHeaderNames(self.names.as_str().into()));
+        self.names.clear();
+        self.count = 0;
         Some(match std::mem::take(&mut self.framing) {
             BodyFraming { is_chunked: true, .. } => StreamPlace::ChunkSize,
             BodyFraming { length: 0, .. } => StreamPlace::RequestLine,
@@ -182,7 +211,7 @@ impl HeadScanner {
 
     fn lose(&mut self) {
         self.place = StreamPlace::Lost;
-        self.names = Vec::new();
+        self.names = String::new();
     }
 }
 
@@ -201,7 +230,9 @@ mod tests {
     fn heads(bytes: &[u8], piece: usize) -> Vec<String> {
         let recorder = HeaderNameRecorder::default();
         bytes.chunks(piece).for_each(|piece| recorder.scan(piece));
-        std::iter::from_fn(|| recorder.next_request()).map(|names| names.0.join(" ")).collect()
+        std::iter::from_fn(|| recorder.next_request())
+            .map(|names| names.0.trim_end().replace('\n', " "))
+            .collect()
     }
 
     #[test]
@@ -238,5 +269,22 @@ mod tests {
         let names = recorder.next_request().unwrap();
         assert_eq!(names.spelling_of("x-one"), Some("X-oNe"));
         assert_eq!(names.spelling_of("x-two"), None);
+    }
+
+    #[test]
+    fn names_are_found_in_and_out_of_order() {
+        let sent = SentHeaderNames::from_iter(["Host", "X-A", "x-B", "hOST", "x-a-b"]);
+        let mut position = 0;
+        for (name, expected) in [
+            ("host", Some("Host")),
+            ("x-b", Some("x-B")),
+            ("x-a", Some("X-A")),
+            ("x-a-b", Some("x-a-b")),
+            ("x", None),
+            ("host", Some("Host")),
+            ("x-b\nhost", None),
+        ] {
+            assert_eq!(sent.spelling_in_order(&mut position, name), expected, "{name}");
+        }
     }
 }

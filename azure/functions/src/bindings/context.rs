@@ -172,7 +172,7 @@ fn push_value(json: &mut String, value: &impl Serialize) {
 /// Writes headers as members. Several values of one header are joined by a comma without a space. Bytes that
 /// are not valid UTF-8 are replaced, because JSON cannot contain them.
 fn push_headers(json: &mut String, headers: &HeaderMap, sent: Option<&SentHeaderNames>) {
-    let mut last = None;
+    let (mut last, mut position) = (None, 0);
     // The values of one header are adjacent.
     for (name, value) in headers {
         if last == Some(name) {
@@ -180,7 +180,7 @@ fn push_headers(json: &mut String, headers: &HeaderMap, sent: Option<&SentHeader
         } else {
             // A header name contains no character that must be escaped.
             json.push_str(if last.is_none() { "\"" } else { "\",\"" });
-            spell_header_name(json, name, sent);
+            spell_header_name(json, name, sent, &mut position);
             json.push_str("\":\"");
             last = Some(name);
         }

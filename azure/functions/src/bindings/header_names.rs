@@ -4,11 +4,13 @@
 //! `Authorization` or `X-MS-CLIENT-PRINCIPAL`. ASP.NET Core, in which the platform runs, has names as they were sent, but
 //! standard names in their usual spelling, because many clients send them in lower case.
 
+use std::sync::LazyLock;
+
 use bindpost_azure_hosting::IDENTITY_HEADERS;
 use bindpost_mcp_http::listener::SentHeaderNames;
 use http::HeaderName;
 
-/// The request headers that ASP.NET Core knows, in its spelling, sorted by their lower-case names.
+/// The request headers that ASP.NET Core knows, in its spelling.
 const STANDARD_NAMES: [&str; 46] = [
     "Accept",
     "Accept-Charset",
@@ -58,18 +60,29 @@ const STANDARD_NAMES: [&str; 46] = [
     "Via",
 ];
 
+/// The standard names of each length: few names are compared, for each header of each call.
+static STANDARD_BY_LENGTH: LazyLock<Vec<Vec<&str>>> = LazyLock::new(|| {
+    let longest = STANDARD_NAMES.iter().map(|name| name.len()).max().unwrap_or_default();
+    let of_length = |length| STANDARD_NAMES.into_iter().filter(|name| name.len() == length).collect();
+    (0..=longest).map(of_length).collect()
+});
+
 /// Writes a header name as functions see it: a standard name in its usual spelling, any other one as the client sent it.
-/// If that is not known, as with HTTP/2, it is written like a standard name.
-pub(crate) fn spell_header_name(out: &mut String, name: &HeaderName, sent: Option<&SentHeaderNames>) {
+/// If that is not known, as with HTTP/2, it is written like a standard name. `position` is 0 for the first name of a
+/// request.
+pub(crate) fn spell_header_name(
+    out: &mut String,
+    name: &HeaderName,
+    sent: Option<&SentHeaderNames>,
+    position: &mut usize,
+) {
     let name = name.as_str();
-    let standard = STANDARD_NAMES
-        .binary_search_by(|known| known.bytes().map(|byte| byte.to_ascii_lowercase()).cmp(name.bytes()))
-        .ok()
-        .and_then(|index| STANDARD_NAMES.get(index));
-    if let Some(standard) = standard {
+    let sent = sent.and_then(|sent| sent.spelling_in_order(position, name));
+    let standard = STANDARD_BY_LENGTH.get(name.len()).into_iter().flatten();
+    if let Some(standard) = standard.into_iter().find(|known| known.eq_ignore_ascii_case(name)) {
         return out.push_str(standard);
     }
-    match sent.and_then(|sent| sent.spelling_of(name)) {
+    match sent {
         Some(sent) => out.push_str(sent),
         None => push_usual_spelling(out, name),
     }
@@ -95,13 +108,8 @@ mod tests {
 
     fn spelled(name: &str, sent: Option<&SentHeaderNames>) -> String {
         let mut written = String::new();
-        spell_header_name(&mut written, &HeaderName::try_from(name).unwrap(), sent);
+        spell_header_name(&mut written, &HeaderName::try_from(name).unwrap(), sent, &mut 0);
         written
-    }
-
-    #[test]
-    fn standard_names_are_sorted() {
-        assert!(STANDARD_NAMES.is_sorted_by_key(|name| name.to_ascii_lowercase()));
     }
 
     #[test]

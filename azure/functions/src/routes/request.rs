@@ -101,10 +101,11 @@ fn text_of(headers: &HeaderMap, name: &HeaderName) -> String {
 /// Returns the headers. Several values of one name are joined.
 fn header_texts(parts: &Parts, form: HttpForm) -> Vec<(String, String)> {
     let sent = parts.extensions.get();
-    let spelled = |name: &HeaderName| {
+    let mut position = 0;
+    let mut spelled = |name: &HeaderName| {
         let mut spelled = String::with_capacity(name.as_str().len());
         match form.spells_headers {
-            true => spell_header_name(&mut spelled, name, sent),
+            true => spell_header_name(&mut spelled, name, sent, &mut position),
             false => spelled.push_str(name.as_str()),
         }
         spelled
