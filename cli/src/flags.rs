@@ -6,7 +6,7 @@ mod search_code;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use search_code::{
     ChangeFlags, ExportFlags, ImportFlags, ImportVerb, OutputFormat, PlanFlags, PullFlags, PushFlags,
@@ -228,6 +228,16 @@ pub(crate) struct DemoFlags {
     pub(crate) json_only: bool,
 }
 
+/// The tools that `bindpost search` offers.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum OfferedTools {
+    Query,
+    Read,
+    Manage,
+    #[default]
+    All,
+}
+
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct SearchFlags {
@@ -259,6 +269,10 @@ pub(crate) struct SearchFlags {
     /// Folder of definitions; tools plan, test, pull and push it
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
+    /// Which tools to offer: `query` searches and reads documents; `read` also reads definitions, status and
+    /// diagnoses; `manage` also changes documents and definitions; `all` also calls every other operation of the API
+    #[arg(long, value_name = "SET", value_enum, default_value_t)]
+    pub(crate) tools: OfferedTools,
     /// Serve only tools that do not change the service
     #[arg(long)]
     pub(crate) read_only: bool,
@@ -311,6 +325,7 @@ mod tests {
             "search test dir --format junit --only a --only b",
             "search push dir --yes --delete-old --allow-downtime --prune",
             "search push dir --rollback",
+            "search --tools query",
             "search export hotels f.jsonl.gz --filter x",
             "search import hotels - --action merge-or-upload",
         ] {
@@ -322,6 +337,7 @@ mod tests {
             "search pull dir --endpoint https://a --data b",
             "search push dir --rollback --prune",
             "search plan dir --format xml",
+            "search --tools few",
             "search import hotels f --action replace",
         ] {
             assert!(!parses(&format!("bindpost {bad}")), "{bad}");

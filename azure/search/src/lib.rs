@@ -32,3 +32,4 @@ pub use service::remote::{RemoteError, TOKEN_RESOURCE, is_local, remote_client};
 pub use service::sample;
 pub use shared::SearchServerState;
 pub use tools::search_folder::ServedFolder;
+pub use tools::tool_set::ToolSet;

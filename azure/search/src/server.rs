@@ -14,6 +14,7 @@ use crate::service::client::SearchClient;
 use crate::shared::SearchServerState;
 use crate::tools::builder::{DESTROYS, READS};
 use crate::tools::search_folder::{self, ServedFolder};
+use crate::tools::tool_set::ToolSet;
 use crate::tools::{diagnose, evaluate, everyday, explain, filter, index_change, indexer_runs, profile};
 use crate::{prompts, resources};
 
@@ -27,8 +28,10 @@ const INSTRUCTIONS: &str = "\
 Search over indexes of documents. Start with listIndexes, then profileIndex of a suitable one: it shows the fields, \
 their attributes and example values. Build filters with buildFilter, which reports invalid fields, and search \
 with searchDocuments; explainSearch explains why a document is found or missing. Longer lists have a nextCursor: send it \
-back as cursor. Definitions have an etag: send it back to change only the version you have read. Everything else \
-is an operation of the API: findOperations, describeOperation, callOperation.";
+back as cursor. Definitions have an etag: send it back to change only the version you have read.";
+/// The instruction for the tools for every operation.
+const OPERATIONS: &str =
+    "Everything else is an operation of the API: findOperations, describeOperation, callOperation.";
 
 const REPLACES: ToolHints = ToolHints { destructive: false, ..DESTROYS };
 
@@ -93,6 +96,7 @@ impl SearchServer {
             document: None,
             read_only: false,
             confirms: true,
+            tools: ToolSet::default(),
             answer_bytes: ANSWER_BYTES,
             folder: None,
         }
@@ -111,6 +115,7 @@ pub struct SearchServerBuilder {
     document: Option<Document>,
     read_only: bool,
     confirms: bool,
+    tools: ToolSet,
     answer_bytes: usize,
     folder: Option<ServedFolder>,
 }
@@ -138,6 +143,12 @@ impl SearchServerBuilder {
     /// Serves only tools that do not change the service.
     pub fn read_only(mut self, yes: bool) -> Self {
         self.read_only = yes;
+        self
+    }
+
+    /// Sets which tools and prompts are offered. The default is [`ToolSet::All`].
+    pub fn tools(mut self, tools: ToolSet) -> Self {
+        self.tools = tools;
         self
     }
 
@@ -169,7 +180,7 @@ impl SearchServerBuilder {
             client: self.client,
             document: Arc::new(document),
             cursors: CursorSigner::new().map_err(|_| SearchServerError::Cursors)?,
-            read_only: self.read_only,
+            read_only: self.read_only || self.tools.only_reads(),
             confirms: self.confirms,
             answer_bytes: self.answer_bytes,
         });
@@ -177,11 +188,17 @@ impl SearchServerBuilder {
         if let Some(folder) = self.folder {
             entries.extend(search_folder::entries(&shared, folder));
         }
-        entries.extend(operations(&shared)?);
+        entries.retain(|entry| self.tools.has(entry));
+        if self.tools.has_operations() {
+            entries.extend(operations(&shared)?);
+        }
         let server = Server::builder("bindpost-search", env!("CARGO_PKG_VERSION"))
             .title("Azure AI Search")
             .description("Search, analyze and manage indexes of Azure AI Search.")
-            .instructions(INSTRUCTIONS)
+            .instructions(match self.tools {
+                ToolSet::All => format!("{INSTRUCTIONS} {OPERATIONS}"),
+                _ => INSTRUCTIONS.to_owned(),
+            })
             .tasks(TaskLimits::default())
             .offer_all()
             .add(entries);

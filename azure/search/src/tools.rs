@@ -11,3 +11,4 @@ pub(crate) mod indexer_runs;
 pub(crate) mod profile;
 pub(crate) mod reading;
 pub(crate) mod search_folder;
+pub(crate) mod tool_set;

@@ -13,14 +13,14 @@ use bindpost::stdio;
 use bindpost_azure_hosting::identity::EntraCredential;
 use bindpost_azure_search::{
     EmbeddedOptions, EmbeddedService, Kind, SearchClient, SearchServer, ServedFolder, ServerOverview,
-    ServiceFailure, TOKEN_RESOURCE, api, api_key_credential, is_local, remote_client, sample,
+    ServiceFailure, TOKEN_RESOURCE, ToolSet, api, api_key_credential, is_local, remote_client, sample,
 };
 use bindpost_mcp_openapi::{Credential, Document, LoadOptions};
 use serde_json::Value;
 
 use self::greeting::{IndexRow, SearchStartScreen, StartWarning};
 use super::{PORT, bind, check_access_flags, settings};
-use crate::flags::SearchFlags;
+use crate::flags::{OfferedTools, SearchFlags};
 
 /// Environment variables of the service's key, in order of precedence.
 const KEYS: [&str; 2] = ["AZURE_SEARCH_API_KEY", "AZURE_SEARCH_KEY"];
@@ -57,6 +57,12 @@ async fn serve(flags: SearchFlags) -> anyhow::Result<()> {
     let operations = document.operations.len();
     let mut server = SearchServer::builder(client.clone())
         .document(document)
+        .tools(match flags.tools {
+            OfferedTools::Query => ToolSet::Query,
+            OfferedTools::Read => ToolSet::Read,
+            OfferedTools::Manage => ToolSet::Manage,
+            OfferedTools::All => ToolSet::All,
+        })
         .read_only(flags.read_only)
         .confirms(!flags.without_confirmation)
         .answer_bytes(flags.answer_budget);
@@ -82,8 +88,8 @@ async fn serve(flags: SearchFlags) -> anyhow::Result<()> {
                 endpoint: client.upstream().base().trim_end_matches('/').to_owned(),
                 embedded: embedded.as_ref(),
                 api_version: &flags.api_version,
-                read_only: flags.read_only,
-                operations,
+                read_only: flags.read_only || matches!(flags.tools, OfferedTools::Query | OfferedTools::Read),
+                operations: matches!(flags.tools, OfferedTools::All).then_some(operations),
                 overview,
                 indexes,
                 made,

@@ -5,7 +5,7 @@ mod find;
 
 use std::sync::{Arc, OnceLock};
 
-use bindpost_mcp_protocol::{CallToolResult, Tool};
+use bindpost_mcp_protocol::{CallToolResult, Tool, ToolAnnotations};
 use bindpost_mcp_server::nearest::nearest;
 use bindpost_mcp_server::{CallParts, Context, Entry, Signature, ToolEntry, ToolError, ToolHints};
 use serde_json::{Map, Value, json};
@@ -34,16 +34,19 @@ pub(crate) fn definitions(offered: &[OfferedOperation]) -> Vec<Tool> {
         idempotent: all(|hints| hints.idempotent),
         open_world: true,
     };
-    let tool = |name: &str, description: String, input_schema: Value, hints: ToolHints| Tool {
-        name: name.to_owned(),
-        description: Some(description),
-        input_schema: input_schema.into(),
-        annotations: Some(annotations(hints)),
-        ..Tool::default()
-    };
+    let tool =
+        |(name, title): (&str, &str), description: String, input_schema: Value, hints: ToolHints| Tool {
+            name: name.to_owned(),
+            title: Some(title.to_owned()),
+            description: Some(description),
+            input_schema: input_schema.into(),
+            // Some clients know the title only as a hint. Here it counts for the size of the list.
+            annotations: Some(ToolAnnotations { title: Some(title.to_owned()), ..annotations(hints) }),
+            ..Tool::default()
+        };
     vec![
         tool(
-            FIND,
+            (FIND, "Find operations"),
             match offered.len() {
                 1 => "Searches the only operation of the service by keyword. Start here.".to_owned(),
                 count => format!("Searches the {count} operations of the service by keyword. Start here."),
@@ -58,7 +61,7 @@ pub(crate) fn definitions(offered: &[OfferedOperation]) -> Vec<Tool> {
             reading,
         ),
         tool(
-            DESCRIBE,
+            (DESCRIBE, "Describe operation"),
             "Returns the schemas of an operation. Large schemas are shortened; `definition` returns one part whole."
                 .to_owned(),
             json!({"type": "object", "properties": {
@@ -68,7 +71,7 @@ pub(crate) fn definitions(offered: &[OfferedOperation]) -> Vec<Tool> {
             reading,
         ),
         tool(
-            CALL,
+            (CALL, "Call operation"),
             "Calls an operation of the service. Describe it first.".to_owned(),
             json!({"type": "object", "properties": {
                 "operation": {"type": "string", "description": "Id from findOperations"},

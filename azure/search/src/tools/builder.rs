@@ -114,6 +114,7 @@ impl ToolOutline {
             schema["required"] = required.into();
         }
         let definition = Tool {
+            title: Some(title(&name)),
             name: name.clone(),
             description: Some(description),
             input_schema: schema.into(),
@@ -140,6 +141,19 @@ impl ToolOutline {
         };
         ToolEntry::with_signature(name, Signature::new(), run).definition(definition).hints(hints)
     }
+}
+
+/// Returns the title of a tool, for people: `createOrUpdateIndex` is "Create or update index".
+fn title(name: &str) -> String {
+    let mut title = String::with_capacity(name.len() + 4);
+    for letter in name.chars() {
+        match letter {
+            _ if title.is_empty() => title.push(letter.to_ascii_uppercase()),
+            'A'..='Z' => title.extend([' ', letter.to_ascii_lowercase()]),
+            _ => title.push(letter),
+        }
+    }
+    title
 }
 
 /// Adds the caller's request id and, if the index does not exist, a similar name to a failure. A

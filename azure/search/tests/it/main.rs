@@ -29,6 +29,7 @@ mod service;
 mod stage;
 mod swagger;
 mod talk;
+mod tool_sets;
 #[allow(dead_code, reason = "each crate uses a part of it")]
 #[path = "../../../../net/upstream/tests/it/upstream_service.rs"]
 mod upstream_service;

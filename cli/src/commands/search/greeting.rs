@@ -19,7 +19,7 @@ pub(super) struct SearchStartScreen<'a> {
     pub(super) api_version: &'a str,
     pub(super) read_only: bool,
     /// Number of operations in the API description.
-    pub(super) operations: usize,
+    pub(super) operations: Option<usize>,
     pub(super) overview: ServerOverview,
     pub(super) indexes: Vec<IndexRow>,
     /// What the sample created, as `collection/name`.
@@ -121,10 +121,13 @@ fn screen(facts: &SearchStartScreen<'_>, paint: TerminalStyle) -> String {
     let overview = &facts.overview;
     let _ = writeln!(
         out,
-        "             {} tools in {} bytes of tools/list; three of them call the {} operations of the description",
+        "             {} tools in {} bytes of tools/list; {}",
         overview.tools.len(),
         overview.list_bytes,
-        facts.operations
+        match facts.operations {
+            Some(count) => format!("three of them call the {count} operations of the description"),
+            None => "--tools all adds those for every operation".to_owned(),
+        }
     );
     if !facts.made.is_empty() {
         let _ = writeln!(
