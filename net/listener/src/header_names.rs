@@ -33,7 +33,8 @@ impl SentHeaderNames {
         let mut begin = *position;
         while let Some(rest) = self.0.get(begin..).filter(|rest| !rest.is_empty()) {
             let has_length = rest.as_bytes().get(name.len()) == Some(&b'\n');
-            let sent = rest.get(..name.len()).filter(|sent| has_length && sent.eq_ignore_ascii_case(name));
+            let is_name = |sent: &&str| has_length && (*sent == name || sent.eq_ignore_ascii_case(name));
+            let sent = rest.get(..name.len()).filter(is_name);
             if sent.is_some() {
                 *position = begin + name.len() + 1;
                 return sent;

@@ -60,11 +60,14 @@ const STANDARD_NAMES: [&str; 46] = [
     "Via",
 ];
 
-/// The standard names of each length: few names are compared, for each header of each call.
-static STANDARD_BY_LENGTH: LazyLock<Vec<Vec<&str>>> = LazyLock::new(|| {
+/// The standard names of each length, in lower case and as they are spelled: few names are compared, for each header of
+/// each call.
+static STANDARD_BY_LENGTH: LazyLock<Vec<Vec<(String, &str)>>> = LazyLock::new(|| {
     let longest = STANDARD_NAMES.iter().map(|name| name.len()).max().unwrap_or_default();
-    let of_length = |length| STANDARD_NAMES.into_iter().filter(|name| name.len() == length).collect();
-    (0..=longest).map(of_length).collect()
+    let of_length = |length| STANDARD_NAMES.into_iter().filter(move |name| name.len() == length);
+    (0..=longest)
+        .map(|length| of_length(length).map(|name| (name.to_ascii_lowercase(), name)).collect())
+        .collect()
 });
 
 /// Writes a header name as functions see it: a standard name in its usual spelling, any other one as the client sent it.
@@ -79,7 +82,7 @@ pub(crate) fn spell_header_name(
     let name = name.as_str();
     let sent = sent.and_then(|sent| sent.spelling_in_order(position, name));
     let standard = STANDARD_BY_LENGTH.get(name.len()).into_iter().flatten();
-    if let Some(standard) = standard.into_iter().find(|known| known.eq_ignore_ascii_case(name)) {
+    if let Some((_, standard)) = standard.into_iter().find(|(known, _)| known == name) {
         return out.push_str(standard);
     }
     match sent {

@@ -9,6 +9,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use bindpost_mcp_http::listener::ConnectedClient;
 use bindpost_mcp_http::{Endpoint, ReplyBody};
 use bytes::Bytes;
+use futures_util::TryFutureExt as _;
+use futures_util::future::{BoxFuture, Either};
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::Incoming;
@@ -131,31 +133,53 @@ impl<C: HealthProbes> RequestRouter<C> {
     }
 
     /// Answers a request. MCP requests go to this endpoint.
-    pub(crate) async fn handle(
+    ///
+    /// Not an `async fn`: its future would contain the request twice.
+    pub(crate) fn handle(
         self: Arc<Self>,
         endpoint: Endpoint,
         mut request: Request<Incoming>,
         client: ConnectedClient,
-    ) -> Result<Response<RoutedBody>, Infallible> {
+    ) -> impl Future<Output = Result<Response<RoutedBody>, Infallible>> + Send + use<C> {
         if let Some(names) = client.next_header_names() {
             request.extensions_mut().insert(names);
         }
         let target = route(request.uri().path());
         // The paths of the platform are stronger than the routes of functions.
-        if !target.is_own() && self.routes.has_route(request.uri().path()) {
-            let found = self.routes.answer(&endpoint, request, &client).await;
-            return Ok(found.unwrap_or_else(|| not_found().map(RoutedBody::Reply)));
-        }
-        let reply = match target {
-            RouteTarget::Mcp(path) | RouteTarget::ShortForm(path) => {
-                if let Some(uri) = with_path(request.uri(), path) {
-                    *request.uri_mut() = uri;
-                }
-                let Ok(reply) = endpoint.handle_from(request, client).await;
-                reply
+        let is_function = !target.is_own() && self.routes.has_route(request.uri().path());
+        if let RouteTarget::Mcp(path) | RouteTarget::ShortForm(path) = target
+            && !is_function
+        {
+            if let Some(uri) = with_path(request.uri(), path) {
+                *request.uri_mut() = uri;
             }
+            let answer = endpoint.handle_from(request, client);
+            return Either::Left(answer.map_ok(|reply| reply.map(RoutedBody::Reply)));
+        }
+        let answer: BoxFuture<'static, _> = match is_function {
+            true => Box::pin(async move {
+                let found = self.routes.answer(&endpoint, request, &client).await;
+                Ok(found.unwrap_or_else(|| not_found().map(RoutedBody::Reply)))
+            }),
+            false => Box::pin(async move {
+                let reply = self.answer_own(target, &endpoint, request, &client).await;
+                Ok(reply.map(RoutedBody::Reply))
+            }),
+        };
+        Either::Right(answer)
+    }
+
+    /// Answers a request for a path of the host, or for none.
+    async fn answer_own(
+        &self,
+        target: RouteTarget,
+        endpoint: &Endpoint,
+        request: Request<Incoming>,
+        client: &ConnectedClient,
+    ) -> Reply {
+        match target {
             RouteTarget::RunTimer(function) => {
-                self.routes.run_timer(&endpoint, &function, request, &client).await
+                self.routes.run_timer(endpoint, &function, request, client).await
             }
             RouteTarget::Nowhere => not_found(),
             _ if !matches!(*request.method(), Method::GET | Method::HEAD) => {
@@ -164,15 +188,14 @@ impl<C: HealthProbes> RequestRouter<C> {
                 reply.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
                 reply
             }
-            RouteTarget::Home => {
+            RouteTarget::Alive => health_reply(self.condition.liveness()),
+            RouteTarget::Ready => health_reply(self.condition.readiness()),
+            RouteTarget::Home | RouteTarget::Mcp(_) | RouteTarget::ShortForm(_) => {
                 let text =
                     format!("A function app, served as an MCP server by bindpost.\nMCP is at {MCP_PATH}\n");
                 text_reply(StatusCode::OK, "text/plain; charset=utf-8", text)
             }
-            RouteTarget::Alive => health_reply(self.condition.liveness()),
-            RouteTarget::Ready => health_reply(self.condition.readiness()),
-        };
-        Ok(reply.map(RoutedBody::Reply))
+        }
     }
 }
 
