@@ -31,7 +31,7 @@ pub(super) struct PlannedWrite {
 
 /// An index that is replaced by a new one with its documents.
 #[derive(Clone, Debug)]
-pub(super) struct IndexRebuild {
+pub(super) struct PlannedRebuild {
     pub(super) from: String,
     pub(super) to: String,
     pub(super) body: Value,
@@ -52,7 +52,7 @@ pub(super) struct PlanBuilder<'a> {
     notes: Vec<String>,
     /// The index of each logical name, after the push.
     physical: BTreeMap<String, String>,
-    pub(super) rebuilds: Vec<IndexRebuild>,
+    pub(super) rebuilds: Vec<PlannedRebuild>,
     pub(super) writes: Vec<PlannedWrite>,
     /// The index of each alias, after the push.
     pub(super) aliases: BTreeMap<String, String>,
@@ -274,7 +274,7 @@ impl<'a> PlanBuilder<'a> {
         }
         self.reserved.insert(new.clone());
         self.physical.insert(change.name.clone(), new.clone());
-        self.rebuilds.push(IndexRebuild {
+        self.rebuilds.push(PlannedRebuild {
             from: physical.to_owned(),
             to: new,
             body,
