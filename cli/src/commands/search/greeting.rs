@@ -126,7 +126,7 @@ fn screen(facts: &SearchStartScreen<'_>, paint: TerminalStyle) -> String {
         overview.list_bytes,
         match facts.operations {
             Some(count) => format!("three of them call the {count} operations of the description"),
-            None => "--tools all adds those for every operation".to_owned(),
+            None => "--tools all offers all".to_owned(),
         }
     );
     if !facts.made.is_empty() {
